@@ -1,0 +1,1 @@
+"""Errors, registries, settings, the step protocol. Imports no torch and no other room."""

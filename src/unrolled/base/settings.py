@@ -1,0 +1,162 @@
+"""Settings: plain trees, checked against the signatures of what they build, merged with their origins kept."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from unrolled.base.errors import SettingsError, known
+
+Tree = dict[str, Any]
+
+
+@lru_cache(maxsize=None)
+def choices(build: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
+    """The settings that ``build`` takes: name → (annotation, default), read from its keyword-only parameters."""
+    target = build.__init__ if inspect.isclass(build) else build
+    hints = typing.get_type_hints(target, include_extras=True)
+    return {
+        name: (hints.get(name, Any), parameter.default)
+        for name, parameter in inspect.signature(build).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+
+
+def complete(build: Callable[..., Any], values: Mapping[str, Any], where: str = "", what: str = "") -> Tree:
+    """``values`` checked against the signature of ``build``, defaults filled in, in the signature's order.
+
+    Raises SettingsError, which names the place, what came, and the nearest or allowed values.
+    """
+    known_choices = choices(build)
+    what = what or f"'{where or getattr(build, '__name__', 'settings')}'"
+    place = f"[{where}] " if where else ""
+    for name in values:
+        if name not in known_choices:
+            raise SettingsError(f"{place}no setting of {what} is called '{name}'. {known(str(name), known_choices)}")
+    tree: Tree = {}
+    for name, (annotation, default) in known_choices.items():
+        if name not in values and default is inspect.Parameter.empty:
+            raise SettingsError(f"{place}{what} needs the setting '{name}'.")
+        tree[name] = check(annotation, values.get(name, default), f"{where}.{name}" if where else name)
+    return tree
+
+
+def check(annotation: Any, value: Any, where: str) -> Any:
+    """``value`` as the annotated type, or SettingsError. A part (``Annotated[Part, REGISTRY]``) completes itself."""
+    for owner in getattr(annotation, "__metadata__", ()):
+        if hasattr(owner, "complete"):
+            if value is None and type(None) in typing.get_args(typing.get_args(annotation)[0]):
+                return None
+            return owner.complete(value, where)
+    if isinstance(value, bool) and not _takes_bool(annotation):
+        raise SettingsError(f"[{where}] {_yaml(value)} was given where {_words(annotation)} is expected.")
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(annotation).validate_python(value)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise SettingsError(f"[{where}] {value!r} was given; {reason[0].lower()}{reason[1:]}.") from None
+
+
+def _takes_bool(annotation: Any) -> bool:
+    parts = typing.get_args(annotation)
+    return annotation in (bool, Any) or any(_takes_bool(part) or isinstance(part, bool) for part in parts)
+
+
+def _words(annotation: Any) -> str:
+    return {int: "a whole number", float: "a number", str: "text"}.get(annotation, str(annotation))
+
+
+def _yaml(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def read_yaml(path: str | Path) -> Tree:
+    """A settings file as a tree; SettingsError with the line for what is not YAML or not a mapping."""
+    import yaml
+
+    try:
+        tree = yaml.safe_load(Path(path).read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"{path}: the settings file cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: the settings file is not UTF-8 text.") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise SettingsError(f"{path}{line}: not YAML ({getattr(error, 'problem', None) or error}).") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
+        raise SettingsError(f"{path}: a settings file is a mapping of names to values, e.g. 'model: bahdanau'.")
+    return tree
+
+
+def assignment(text: str) -> Tree:
+    """``"train.minutes=3"`` as the tree ``{"train": {"minutes": 3}}``; the value is read as YAML."""
+    import yaml
+
+    path, equals, raw = text.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise SettingsError(f"--set {text!r}: write it as name.name=value, e.g. --set train.learning_rate=0.001.")
+    try:
+        value = yaml.safe_load(raw)
+    except (yaml.YAMLError, ValueError):
+        raise SettingsError(f"--set {text!r}: the value is not YAML.") from None
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def merge(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Tree, dict[str, str]]:
+    """Lay trees over each other, the last one wins; also each leaf's origin, by dotted path.
+
+    A part that changes its ``kind`` starts afresh: settings of the other kind below it are dropped.
+    """
+    tree: Tree = {}
+    origins: dict[str, str] = {}
+    for origin, layer in layers:
+        _lay(tree, layer, origin, origins, "")
+    return tree, origins
+
+
+def _lay(tree: Tree, layer: Mapping[str, Any], origin: str, origins: dict[str, str], path: str) -> None:
+    for name, value in layer.items():
+        here = f"{path}{name}"
+        below = tree.get(name)
+        if isinstance(below, str) and isinstance(value, Mapping) and below == value.get("kind", below):
+            below = tree[name] = {"kind": below}
+            origins[f"{here}.kind"] = origins.pop(here)
+        if isinstance(below, dict) and isinstance(value, str) and "kind" in below:
+            value = {"kind": value}
+        if isinstance(value, Mapping):
+            same = isinstance(below, dict) and below.get("kind") == value.get("kind", below.get("kind"))
+            if not same:
+                for old in [key for key in origins if key == here or key.startswith(f"{here}.")]:
+                    del origins[old]
+                tree[name] = {}
+            _lay(tree[name], value, origin, origins, f"{here}.")
+            if not value:
+                origins.setdefault(here, origin)
+        else:
+            for old in [key for key in origins if key.startswith(f"{here}.")]:
+                del origins[old]
+            tree[name] = value
+            origins[here] = origin
+
+
+def leaves(tree: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """A tree as dotted paths: ``{"train.seed": 1}``."""
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            flat |= leaves(value, f"{path}{name}.")
+        else:
+            flat[f"{path}{name}"] = value
+    return flat
