@@ -1,0 +1,160 @@
+"""JSON lines: one object a line, the columns being keys, also inside one another (``translation.de``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unrolled.base.errors import DataError, known
+from unrolled.data.formats import head
+from unrolled.data.opening import Report, Wrong, read_lines, refuse
+from unrolled.data.table import Columns, Row, Table, select, wanted
+
+PAIRS = (
+    ("source", "target"),
+    ("src", "tgt"),
+    ("src", "trg"),
+    ("input", "output"),
+    ("text", "label"),
+    ("sentence", "label"),
+    ("en", "de"),
+)
+"""Keys that go together; the first pair that is there is taken."""
+
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+"""Numbers stay as they are written; nothing is rounded and no number is too long."""
+
+
+def open_jsonl(path: Path, columns: Columns = None) -> Table:
+    """One JSON object a line. Values are text, numbers or true/false; numbers keep their spelling."""
+    lines = head(path)
+    objects = _objects(path, lines)
+    names = keys(objects[0])
+    chosen = wanted(columns)
+    guessed: list[str] = []
+    if chosen is None:
+        taken = guess_keys(names)
+        guessed = [f"Of the keys {', '.join(names)} these are the columns: {', '.join(taken)}."]
+    else:
+        every = list(dict.fromkeys(name for each in objects for name in keys(each)))
+        taken = tuple(every[index] for index in select(path, every, chosen))
+    paths = [route(name, objects) for name in taken]
+
+    def read(report: Report) -> Iterator[Row]:
+        for number, text in read_lines(path, report):
+            if not text or not text.strip():
+                continue
+            try:
+                yield Row(number, fields(parse(text), paths))
+            except _Unusable as problem:
+                report(Wrong(path, number, problem.kind, problem.message))
+
+    return Table(path, taken, read, "jsonl", (path,), guessed)
+
+
+class _Unusable(Exception):
+    """An object that gives no row."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind, self.message = kind, message
+
+
+def _objects(path: Path, lines: list[tuple[int, str]]) -> list[Mapping[str, Any]]:
+    """The objects of the head that can be read; DataError with the first mistake where there is none."""
+    found: list[Mapping[str, Any]] = []
+    first: Wrong | None = None
+    for number, text in lines:
+        try:
+            found.append(parse(text))
+        except _Unusable as problem:
+            first = first or Wrong(path, number, problem.kind, problem.message)
+    if not found and first:
+        if lines[0][1].lstrip().startswith("["):
+            cure = f"jq -c '.[]' {path.name} > {path.stem}.jsonl"
+            raise DataError(f"{path}: a JSON array where one object a line is expected. Convert it with: {cure}")
+        refuse(first)
+    found = [each for each in found if each] or found
+    if not keys(found[0]):
+        raise DataError(f'{path}: the objects have no keys with text. Write e.g. {{"source": "…", "target": "…"}}.')
+    return found
+
+
+def parse(text: str) -> Mapping[str, Any]:
+    """A line as an object."""
+    try:
+        tree = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise _Unusable(
+            "json", f"not JSON ({error.msg[0].lower()}{error.msg[1:]}, character {error.pos + 1})."
+        ) from None
+    except RecursionError:
+        raise _Unusable("json", "brackets nested too deep. Write one flat object a line.") from None
+    if not isinstance(tree, dict):
+        kind = "an array" if isinstance(tree, list) else "a single value"
+        raise _Unusable("json", f'{kind} where an object is expected, e.g. {{"source": "…", "target": "…"}}.')
+    return tree
+
+
+def keys(tree: Mapping[str, Any], before: str = "") -> list[str]:
+    """Keys whose values can be fields, inner ones joined by a dot: ``translation.de``. Three levels at most."""
+    found: list[str] = []
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and before.count(".") < 2:
+            found += keys(value, f"{before}{key}.")
+        elif isinstance(value, str | bool):
+            found.append(f"{before}{key}")
+    return found
+
+
+def guess_keys(names: Sequence[str]) -> tuple[str, ...]:
+    """A well-known pair of keys, else the two of a ``translation``, else all."""
+    for pair in PAIRS:
+        if all(name in names for name in pair):
+            return pair
+    inner = [name for name in names if name.startswith("translation.")]
+    return tuple(inner) if len(inner) == 2 else tuple(names)
+
+
+def route(name: str, objects: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The keys to follow, one after the other; a key may itself hold a dot."""
+    if any(name in each for each in objects):
+        return (name,)
+    return tuple(name.split("."))
+
+
+def fields(tree: Mapping[str, Any], paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The wanted values as text."""
+    return tuple([field(_follow(tree, path), ".".join(path)) for path in paths])
+
+
+def _follow(tree: Any, path: tuple[str, ...]) -> Any:
+    here = tree
+    for key in path:
+        if not isinstance(here, Mapping) or key not in here:
+            names = keys(tree)
+            raise _Unusable("key", f"the key '{'.'.join(path)}' is missing. {known('.'.join(path), names)}")
+        here = here[key]
+    return here
+
+
+def field(value: Any, name: str) -> str:
+    """A value as the text of a field; numbers arrive as they were written."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        what = "null" if value is None else "an array" if isinstance(value, list) else "an object"
+        raise _Unusable("type", f"'{name}' is {what} where text is expected.")
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            escape = f"\\u{ord(value[error.start]):04x}"
+            raise _Unusable(
+                "encoding", f"'{name}' holds half a character ({escape}, a lone surrogate). Write both halves or none."
+            ) from None
+    if "\0" in value:
+        raise _Unusable("nul", f"'{name}' holds a NUL character (\\u0000). Remove it.")
+    return value

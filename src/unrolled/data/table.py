@@ -1,0 +1,136 @@
+"""A table: named columns and rows that can be read again and again, one at a time, each with its place in the file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from unrolled.base.errors import UsageError, known
+from unrolled.data.opening import Report, Wrong, refuse
+
+Columns = str | Sequence[str | int] | None
+"""Which columns, in which order: names or 1-based numbers, also written ``"de,en"`` or ``"2,1"``. None takes all."""
+
+_NAMES = """
+source target src tgt trg input output inputs outputs text texts sentence sentence1 sentence2 label labels class category
+intent tag tags id idx index count score question answer query response prompt completion document summary article title
+headline abstract word words lemma form features feats inflection pronunciation phonemes ipa spelling historical modern
+name transliteration translation
+ar bg bn ca cs da de el en es et fa fi fr he hi hr hu it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk ur vi zh
+eng deu ger fra fre spa ita por nld rus jpn zho chi kor ara heb ces pol
+english german french spanish italian portuguese dutch russian japanese chinese korean arabic hebrew czech polish
+"""
+KNOWN_NAMES = frozenset(_NAMES.split())
+"""Cells that mark a first row as a header; compared in lower case."""
+
+
+class Row(NamedTuple):
+    """One example. ``place`` is the 1-based line where it begins (the row's number in Parquet)."""
+
+    place: int
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of the same columns. ``guessed`` says in sentences what was not given but concluded."""
+
+    path: Path
+    columns: tuple[str, ...]
+    read: Callable[[Report], Iterator[Row]] = field(repr=False)
+    format: str = "text"
+    files: tuple[Path, ...] = ()
+    guessed: list[str] = field(default_factory=list)
+    mark: str = ""  # stands for the content where there are no files: the hub's own fingerprint
+
+    def rows(self, report: Report = refuse) -> Iterator[Row]:
+        """Every row, from the beginning. A wrong line raises DataError, or goes to ``report`` and is left out."""
+        return self.read(report)
+
+    def place(self, row: int) -> str:
+        """``"pairs.tsv:12"``, for messages."""
+        return f"{self.path}:{row}"
+
+    def fingerprint(self) -> str:
+        """A digest of the files' bytes and the columns chosen: the same digest, the same rows."""
+        digest = hashlib.sha256(repr((self.format, self.columns, self.mark)).encode("utf-8", "surrogateescape"))
+        for path in self.files:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
+
+
+def wanted(columns: Columns) -> list[str | int] | None:
+    """What the user asked for as a list of names and 1-based numbers; None for everything."""
+    if columns is None:
+        return None
+    given = columns.split(",") if isinstance(columns, str) else list(columns)
+    found: list[str | int] = []
+    for column in given:
+        name = column.strip() if isinstance(column, str) else column
+        number = int(name) if isinstance(name, str) and name.isdecimal() else name
+        if number in ("", 0) or (isinstance(number, int) and number < 0):
+            raise UsageError(f"--columns {columns!r}: a column is a name or a number from 1, e.g. --columns 1,2.")
+        found.append(number)
+    return found
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Whether a first row names its columns: no cell twice, and most of them well-known column names."""
+    names = [cell.strip().casefold() for cell in cells]
+    return len(set(names)) == len(names) and sum(name in KNOWN_NAMES for name in names) * 2 > len(names)
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Names for columns that have none: text, or source and target and then their numbers."""
+    return ("text",) if count == 1 else ("source", "target", *(str(n) for n in range(3, count + 1)))
+
+
+def unique(names: Sequence[str]) -> tuple[str, ...]:
+    """Names made different: a second ``text`` becomes ``text.2``."""
+    seen: Counter[str] = Counter()
+    result = []
+    for name in names:
+        seen[name] += 1
+        result.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+    return tuple(result)
+
+
+def select(path: Path, names: Sequence[str], columns: list[str | int] | None) -> list[int]:
+    """Indices into ``names`` of the wanted columns; UsageError for an unknown name or a number too high."""
+    if columns is None:
+        return list(range(len(names)))
+    indices = []
+    for column in columns:
+        if isinstance(column, int):
+            if column > len(names):
+                raise UsageError(
+                    f"{path}: there is no column {column}, only {_count(len(names))} ({', '.join(names)})."
+                )
+            indices.append(column - 1)
+        elif column in names:
+            indices.append(names.index(column))
+        else:
+            raise UsageError(
+                f"{path}: no column is called '{column}'. {known(column, names)} A number from 1 works too."
+            )
+    return indices
+
+
+def _count(count: int) -> str:
+    return f"{count} column" if count == 1 else f"{count} columns"
+
+
+def wrong_count(path: Path, place: int, given: int, names: Sequence[str], separator: str) -> Wrong:
+    """The line whose number of columns is another than the table's."""
+    cure = (
+        f"Remove the extra {separator} or name the columns with --columns."
+        if given > len(names)
+        else f"Columns are separated by one {separator}."
+    )
+    what = f"{_count(given)} where {len(names)} {'is' if len(names) == 1 else 'are'} expected ({', '.join(names)})"
+    return Wrong(path, place, "columns", f"{what}. {cure}")
