@@ -1,0 +1,83 @@
+"""The two sides of a translator's text: a tokenizer each, or one that both share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+from unrolled.base.errors import SettingsError, UnrolledError
+from unrolled.base.registry import Part
+from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """Which tokenizer reads each side. ``joint``: one vocabulary, learnt on both sides, as weight tying needs."""
+
+    source: Annotated[Part, TOKENIZERS] = "bpe"
+    target: Annotated[Part, TOKENIZERS] = "bpe"
+    joint: bool = False
+
+
+class TextPair:
+    """The tokenizers of source and target; with a joint vocabulary they are the same object."""
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        self.source = source
+        self.target = target
+
+    @staticmethod
+    def build(settings: TextSettings) -> TextPair:
+        """Untrained tokenizers. Raises SettingsError where a joint vocabulary is asked of two different tokenizers."""
+        source = TOKENIZERS.complete(settings.source, "text.source")
+        target = TOKENIZERS.complete(settings.target, "text.target")
+        if not settings.joint:
+            return TextPair(TOKENIZERS.build(source), TOKENIZERS.build(target))
+        if source != target:
+            name = next(name for name in [*source, *target] if source.get(name) != target.get(name))
+            raise SettingsError(
+                f"[text] joint needs the same tokenizer on both sides, but '{name}' is {source.get(name)!r} for the source "
+                f"and {target.get(name)!r} for the target. Make them equal or set joint: false."
+            )
+        shared = TOKENIZERS.build(source)
+        return TextPair(shared, shared)
+
+    @property
+    def joint(self) -> bool:
+        return self.source is self.target
+
+    def train(self, sources: Iterable[str], targets: Iterable[str]) -> None:
+        """Learn the vocabulary of each side, or one from both. Each iterable is read once, ``sources`` first."""
+        if self.joint:
+            self.source.train(chain(sources, targets))
+        else:
+            self.source.train(sources)
+            self.target.train(targets)
+
+    def fingerprint(self) -> str:
+        return f"{self.source.fingerprint()} {self.target.fingerprint()}"
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``source.json`` and ``target.json``, or one ``joint.json``, each with its settings beside it."""
+        folder = Path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnrolledError(f"{folder}: the folder cannot be made ({error.strerror}).") from None
+        if self.joint:
+            self.source.save(folder / "joint.json")
+        else:
+            self.source.save(folder / "source.json")
+            self.target.save(folder / "target.json")
+
+    @staticmethod
+    def load(folder: str | Path) -> TextPair:
+        """Raises DataError for a missing or damaged file."""
+        folder = Path(folder)
+        if (folder / "joint.json").exists():
+            shared = Tokenizer.load(folder / "joint.json")
+            return TextPair(shared, shared)
+        return TextPair(Tokenizer.load(folder / "source.json"), Tokenizer.load(folder / "target.json"))

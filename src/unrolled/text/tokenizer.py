@@ -1,0 +1,278 @@
+"""A tokenizer turns a line into symbols and back without loss, and knows where each symbol stood in the user's text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import tokenizers
+
+from unrolled.base.errors import DataError, SettingsError, UnrolledError
+from unrolled.base.protocol import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from unrolled.base.registry import Registry
+from unrolled.text.counting import count_words
+
+SPACE = "▁"
+"""Stands for the space before a word inside a symbol, as in SentencePiece (Kudo and Richardson 2018)."""
+
+SILENT = (PAD, BEGIN, END)
+
+TOKENIZERS: Registry[Tokenizer] = Registry("tokenizer")
+
+# The library warns when a process forks after it used threads. Set, it does not warn; a child then stays sequential,
+# because the threads of its parent are not there.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+
+def _stay_sequential() -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_stay_sequential)
+
+
+class Encoded(NamedTuple):
+    """A line as symbols, without special ones. ``text[start:end]`` of the given line is what a symbol covers."""
+
+    ids: list[int]
+    tokens: list[str]
+    spans: list[tuple[int, int]]
+
+
+class Tokenizer(ABC):
+    """One kind of tokenizer: trained once on text, then a fixed vocabulary. Ids 0 to 3 are the special symbols.
+
+    A kind says how text is normalised and cut (``_outline``) and how its vocabulary is learnt (``_learn``). Text is
+    normalised to NFC; every kind but ``character`` also folds white space to single spaces and reads a literal "▁"
+    as a space: ``normalize`` shows what ``decode`` gives back.
+    """
+
+    kind: ClassVar[str]
+    separator: ClassVar[str] = ""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = dict(settings)
+        self._trained: tokenizers.Tokenizer | None = None
+        self._names: list[str] = []
+        self._outline_only = self._outline()
+
+    @abstractmethod
+    def _outline(self) -> tokenizers.Tokenizer:
+        """The library's tokenizer with the kind's normalizer, pre-tokenizer and decoder, and an empty model."""
+
+    @abstractmethod
+    def _learn(self, counts: list[tuple[str, int]]) -> Any:
+        """The library's model from pieces of text and their counts, most frequent first, ties by code point."""
+
+    @abstractmethod
+    def words(self, text: str) -> list[tuple[int, int]]:
+        """Spans of the user's own words in ``text``, in order: what a row of attention is shown on."""
+
+    def _join(self, tokens: Sequence[str]) -> str:
+        return "".join(tokens)
+
+    def _units(self, line: str) -> list[str]:
+        """What is counted in training text before it is cut: units that no symbol crosses."""
+        return line.split()
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def train(self, lines: Iterable[str]) -> None:
+        """Learn the vocabulary. Memory grows with the number of different words only; the same lines in the same
+        order give the same vocabulary on every run. Raises DataError when there is no text."""
+        counts = count_words((self._units(line) for line in lines), self._cut)
+        if not counts:
+            raise DataError("the training text is empty: there is nothing to learn a vocabulary from. Give some lines.")
+        trained = self._outline()
+        trained.model = self._learn(counts)
+        self._adopt(trained)
+
+    def _cut(self, unit: str) -> list[str]:
+        clean = self._outline_only.normalizer.normalize_str(_valid(unit))
+        return [piece for piece, _ in self._outline_only.pre_tokenizer.pre_tokenize_str(clean)]
+
+    def _adopt(self, trained: tokenizers.Tokenizer) -> None:
+        vocabulary = trained.get_vocab(with_added_tokens=False)
+        names = sorted(vocabulary, key=vocabulary.__getitem__)
+        if tuple(names[:4]) != SPECIALS or sorted(vocabulary.values()) != list(range(len(names))):
+            raise DataError(f"the vocabulary must begin with {' '.join(SPECIALS)} and have no holes.")
+        self._trained, self._names = trained, names
+
+    @property
+    def _library(self) -> tokenizers.Tokenizer:
+        if self._trained is None:
+            raise UnrolledError(f"the {self.kind} tokenizer has no vocabulary yet. Call train() or load() first.")
+        return self._trained
+
+    # --- text to ids ----------------------------------------------------------------------------------------------
+
+    def normalize(self, text: str) -> str:
+        """``text`` as the symbols spell it: what ``decode`` gives back when every symbol is known."""
+        clean = self._outline_only.normalizer.normalize_str(_valid(text))
+        return str(clean)
+
+    def encode(self, text: str) -> Encoded:
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoded]:
+        """Symbols with their spans; raises DataError for a lone surrogate, which no file can hold."""
+        texts = [_valid(text) for text in texts]
+        rows = self._library.encode_batch(texts, add_special_tokens=False)
+        return [
+            Encoded(row.ids, row.tokens, _true_spans(text, row.offsets)) for text, row in zip(texts, rows, strict=True)
+        ]
+
+    def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids alone: the quick way for a whole file."""
+        texts = [_valid(text) for text in texts]
+        return [row.ids for row in self._library.encode_batch_fast(texts, add_special_tokens=False)]
+
+    # --- ids to text ----------------------------------------------------------------------------------------------
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self._library.get_vocab_size(with_added_tokens=False)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every symbol, by id."""
+        return tuple(self._names)
+
+    def id_of(self, token: str) -> int:
+        """The id of a symbol, or that of ``<unk>``."""
+        found = self._library.token_to_id(token)
+        return UNKNOWN if found is None else found
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The name of each id, special ones too. Raises DataError for an id outside the vocabulary."""
+        names = self._names
+        try:
+            return [names[_not_negative(i)] for i in ids]
+        except IndexError as error:
+            raise DataError(f"{error.args[0]}: the vocabulary has the ids 0 to {len(names) - 1}.") from None
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text again. Padding, begin and end are skipped, an unknown symbol is written ``<unk>``."""
+        return self.join(self.tokens(i for i in ids if i not in SILENT))
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Text from the names of symbols, also from names that were put in for unknown ones."""
+        return self._join(tokens)
+
+    # --- files ----------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The trained tokenizer in the ``tokenizers`` library's own JSON."""
+        return str(self._library.to_str(pretty=True))
+
+    def fingerprint(self) -> str:
+        """Changes when any symbol or setting does."""
+        return hashlib.blake2b((self.text() + self._own()).encode(), digest_size=16).hexdigest()
+
+    def _own(self) -> str:
+        return json.dumps({"format": 1, "kind": self.kind, "settings": self.settings}, indent=1) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Two files: ``path`` (the library's format) and, beside it, ``*.settings.json`` (kind and settings)."""
+        path = Path(path)
+        for place, text in ((path, self.text() + "\n"), (_settings_path(path), self._own())):
+            beside = place.with_name(place.name + ".part")
+            try:
+                beside.write_text(text, encoding="utf-8", newline="\n")
+                beside.replace(place)
+            except OSError as error:
+                beside.unlink(missing_ok=True)
+                raise UnrolledError(f"{place}: the tokenizer cannot be written ({error.strerror}).") from None
+
+    @staticmethod
+    def load(path: str | Path) -> Tokenizer:
+        """A saved tokenizer, of whichever kind. Raises DataError for a missing or damaged file."""
+        path = Path(path)
+        own = _read_own(_settings_path(path))
+        try:
+            built = TOKENIZERS.build({**own["settings"], "kind": own["kind"]})
+            trained = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+            built._adopt(trained)
+        except OSError as error:
+            raise DataError(f"{path}: the tokenizer cannot be read ({error.strerror}).") from None
+        except SettingsError as error:
+            raise DataError(f"{_settings_path(path)}: {error}") from None
+        except BaseException as error:
+            # The library reports damage as a bare Exception, some of it as a Rust panic, which is a BaseException.
+            if isinstance(error, (KeyboardInterrupt, SystemExit, MemoryError)):
+                raise
+            raise DataError(f"{path}: the tokenizer file is damaged ({error}). Copy the model again.") from None
+        return built
+
+
+def _settings_path(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.settings.json")
+
+
+def _read_own(path: Path) -> dict[str, Any]:
+    try:
+        own = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: the tokenizer's settings cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{path}: the tokenizer's settings are damaged: not JSON. Copy the model again.") from None
+    if not isinstance(own, dict) or not isinstance(own.get("settings"), dict) or "kind" not in own:
+        raise DataError(f"{path}: the tokenizer's settings are damaged: 'kind' or 'settings' is missing.")
+    if own.get("format") != 1:
+        raise DataError(f"{path}: written in format {own.get('format')}; this version of unrolled reads format 1.")
+    return own
+
+
+def _not_negative(i: int) -> int:
+    if i < 0:
+        raise IndexError(f"no symbol has the id {i}")
+    return i
+
+
+def _valid(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"character {error.start + 1} of the text is a lone surrogate ({text[error.start]!r}), which is not valid "
+                "Unicode. Remove it, or write the whole character."
+            ) from None
+    return text
+
+
+def _true_spans(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The library's offsets with outer white space cut off, and with what normalisation composed put back.
+
+    Where NFC makes one character of several, the library points at the first of them only; the rest lies between this
+    symbol's end and the next one's start.
+    """
+    composed = not text.isascii() and not unicodedata.is_normalized("NFC", text)
+    if composed:
+        starts = [start for start, _ in spans[1:]] + [len(text)]
+        spans = [(start, max(end, after)) for (start, end), after in zip(spans, starts, strict=True)]
+    exact = []
+    for start, end in spans:
+        while start < end and (text[start].isspace() or text[start] == SPACE):
+            start += 1
+        while composed and end > start and (text[end - 1].isspace() or text[end - 1] == SPACE):
+            end -= 1
+        exact.append((start, end))
+    return exact
+
+
+def unknown_share(encoded: Iterable[Encoded | Sequence[int]]) -> float:
+    """The share of symbols that are ``<unk>``, 0 to 1; 0 for no symbols at all."""
+    unknown = total = 0
+    for row in encoded:
+        ids = row.ids if isinstance(row, Encoded) else list(row)
+        unknown += ids.count(UNKNOWN)
+        total += len(ids)
+    return unknown / total if total else 0.0
