@@ -72,7 +72,7 @@ def _objects(path: Path, lines: list[tuple[int, str]]) -> list[Mapping[str, Any]
         except _Unusable as problem:
             first = first or Wrong(path, number, problem.kind, problem.message)
     if not found and first:
-        if lines[0][1].lstrip().startswith("["):
+        if lines[0][1].lstrip().startswith("[") and (len(lines) == 1 or "not JSON" in first.message):
             cure = f"jq -c '.[]' {path.name} > {path.stem}.jsonl"
             raise DataError(f"{path}: a JSON array where one object a line is expected. Convert it with: {cure}")
         refuse(first)

@@ -51,7 +51,7 @@ def regular_file(path: Path) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{path}: there is no such file. {_nearest(path)}") from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{str(path)!r}: the file cannot be read ({_reason(error)}).") from None
+        raise DataError(f"{str(path)!r}: the file cannot be read ({reason(error)}).") from None
     if stat.S_ISDIR(mode):
         raise DataError(f"{path}: this is a folder where a file is expected. Name a file in it.")
     if not stat.S_ISREG(mode):
@@ -72,7 +72,8 @@ def _nearest(path: Path) -> str:
     return f"Did you mean '{folder / near[0]}'?" if near else f"Is it in another folder than '{folder.resolve()}'?"
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Why the system refused, in its own words."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -94,7 +95,7 @@ def first_bytes(path: Path, count: int = 16) -> bytes:
         with regular_file(path).open("rb") as file:
             return file.read(count)
     except OSError as error:
-        raise DataError(f"{path}: the file cannot be read ({_reason(error)}).") from None
+        raise DataError(f"{path}: the file cannot be read ({reason(error)}).") from None
 
 
 @contextmanager
@@ -103,15 +104,15 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
     packed = is_gzip(path)
     try:
         with gzip.open(path) if packed else path.open("rb", buffering=0) as stream:
-            yield stream  # type: ignore[misc]
+            yield stream
     except EOFError:
         raise DataError(
             f"{path}: the gzip file ends too early. Was the download or copy cut off? Fetch it again."
         ) from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: the gzip file is damaged ({_reason(error)}). Fetch or pack it again.") from None
+        raise DataError(f"{path}: the gzip file is damaged ({reason(error)}). Fetch or pack it again.") from None
     except OSError as error:
-        raise DataError(f"{path}: the file cannot be read ({_reason(error)}).") from None
+        raise DataError(f"{path}: the file cannot be read ({reason(error)}).") from None
 
 
 def blocks(path: Path) -> Iterator[bytes]:

@@ -16,13 +16,13 @@ Columns = str | Sequence[str | int] | None
 """Which columns, in which order: names or 1-based numbers, also written ``"de,en"`` or ``"2,1"``. None takes all."""
 
 _NAMES = """
-source target src tgt trg input output inputs outputs text texts sentence sentence1 sentence2 label labels class category
-intent tag tags id idx index count score question answer query response prompt completion document summary article title
-headline abstract word words lemma form features feats inflection pronunciation phonemes ipa spelling historical modern
-name transliteration translation
-ar bg bn ca cs da de el en es et fa fi fr he hi hr hu it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk ur vi zh
-eng deu ger fra fre spa ita por nld rus jpn zho chi kor ara heb ces pol
-english german french spanish italian portuguese dutch russian japanese chinese korean arabic hebrew czech polish
+source target src tgt trg input output inputs outputs text texts sentence sentence1 sentence2 label labels class
+category intent tag tags id idx index count score question answer query response prompt completion document summary
+article title headline abstract word words lemma form features feats inflection pronunciation phonemes ipa spelling
+historical modern name transliteration translation ar bg bn ca cs da de el en es et fa fi fr he hi hr hu it ja ko lt
+lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk ur vi zh eng deu ger fra fre spa ita por nld rus jpn zho chi kor ara
+heb ces pol english german french spanish italian portuguese dutch russian japanese chinese korean arabic hebrew czech
+polish
 """
 KNOWN_NAMES = frozenset(_NAMES.split())
 """Cells that mark a first row as a header; compared in lower case."""

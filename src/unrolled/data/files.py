@@ -1,0 +1,68 @@
+"""Which format a single file has: from its name, else from its first bytes and lines, and said aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from unrolled.base.errors import UsageError, known
+from unrolled.data.columnar import open_parquet
+from unrolled.data.formats import head, open_csv, open_text, open_tsv
+from unrolled.data.jsonlines import open_jsonl
+from unrolled.data.opening import first_bytes, regular_file
+from unrolled.data.table import Columns, Table
+
+FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
+    "tsv": open_tsv,
+    "csv": open_csv,
+    "jsonl": open_jsonl,
+    "parquet": open_parquet,
+    "text": open_text,
+}
+
+SUFFIXES = {
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+def open_file(path: Path, columns: Columns = None, format: str | None = None) -> Table:  # noqa: A002
+    """The table in one file; ``format`` None is guessed."""
+    regular_file(path)
+    guessed: list[str] = []
+    if format is None:
+        format, guessed = guess_format(path)  # noqa: A001
+    elif format not in FORMATS:
+        raise UsageError(f"no format is called '{format}'. {known(format, FORMATS)}")
+    table = FORMATS[format](path, columns)
+    table.guessed[:0] = guessed
+    return table
+
+
+def named_format(path: Path) -> str | None:
+    """The format that a file's name tells, also with .gz behind it."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"]:
+        suffixes.pop()
+    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def guess_format(path: Path) -> tuple[str, list[str]]:
+    """(format, what to say about it) of a file."""
+    named = named_format(path)
+    if named:
+        return named, []
+    if first_bytes(path).startswith(b"PAR1"):
+        return "parquet", ["The content is Parquet."]
+    lines = [text for _, text in head(path)]
+    if all(text.lstrip().startswith("{") for text in lines):
+        return "jsonl", ["Each line begins with '{': JSON lines."]
+    if sum("\t" in text for text in lines) * 2 > len(lines):
+        return "tsv", ["The lines hold tabs: tab-separated."]
+    return "text", ["The lines hold no tabs: plain text, one example a line."]
