@@ -42,7 +42,7 @@ def explain_tokens(
     target: Side,
     weights: np.ndarray,
     *,
-    log_probs: Sequence[float] | None = None,
+    log_probs: Sequence[float] | np.ndarray | None = None,
     read_at: Literal[0, 1] = 0,
     end: End = "keep",
     method: str = "attention",

@@ -142,7 +142,7 @@ def _sharpness(rows: Sequence[np.ndarray]) -> Measure:
         f"Attention is {value:.0%} as sharp as it could be (0 %: spread evenly; 100 %: on one word only). "
         "Sharp is easy to read, not by itself true."
     )
-    return Measure(value, 0.0, len(rows), sentence)
+    return Measure(value, 0.0, len(rows), sentence, "%")
 
 
 def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Mapping[str, Measure]:
@@ -162,6 +162,7 @@ def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Mapping[str, M
             len(pairs),
             f"For {share:.0%} of the target words the most attended source word is also the one whose removal hurts "
             f"most (picking at random: {chance:.0%}).",
+            "%",
         ),
         "rank_correlation": _correlation(found, len(pairs)),
         "top_drop": Measure(
@@ -170,6 +171,7 @@ def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Mapping[str, M
             len(pairs),
             f"Without its most attended source word a target word loses {np.mean(drops):.2f} nats of log-probability; "
             f"without another one {np.mean(others):.2f}.",
+            "nats",
         ),
     }
 

@@ -21,6 +21,15 @@ class Measure(NamedTuple):
     chance: float | None
     cases: int
     sentence: str
+    unit: Literal["", "%", "nats"] = ""
+
+    def shown(self, value: float | None) -> str:
+        """``value`` as people read it: a share in per cent, other numbers with two places."""
+        if value is None:
+            return "–"
+        if self.unit == "%":
+            return f"{100 * value:.0f} %"
+        return f"{value:.2f} {self.unit}".rstrip()
 
 
 class Tokens(NamedTuple):
