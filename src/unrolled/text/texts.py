@@ -39,8 +39,8 @@ class TextPair:
         if source != target:
             name = next(name for name in [*source, *target] if source.get(name) != target.get(name))
             raise SettingsError(
-                f"[text] joint needs the same tokenizer on both sides, but '{name}' is {source.get(name)!r} for the source "
-                f"and {target.get(name)!r} for the target. Make them equal or set joint: false."
+                f"[text] joint needs the same tokenizer on both sides, but '{name}' is {source.get(name)!r} for the "
+                f"source and {target.get(name)!r} for the target. Make them equal or set joint: false."
             )
         shared = TOKENIZERS.build(source)
         return TextPair(shared, shared)
@@ -67,11 +67,12 @@ class TextPair:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UnrolledError(f"{folder}: the folder cannot be made ({error.strerror}).") from None
-        if self.joint:
-            self.source.save(folder / "joint.json")
-        else:
-            self.source.save(folder / "source.json")
-            self.target.save(folder / "target.json")
+        sides = {"joint": self.source} if self.joint else {"source": self.source, "target": self.target}
+        for name, side in sides.items():
+            side.save(folder / f"{name}.json")
+        for name in {"joint", "source", "target"} - set(sides):
+            (folder / f"{name}.json").unlink(missing_ok=True)
+            (folder / f"{name}.settings.json").unlink(missing_ok=True)
 
     @staticmethod
     def load(folder: str | Path) -> TextPair:

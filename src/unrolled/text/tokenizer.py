@@ -242,8 +242,8 @@ def _valid(text: str) -> str:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(
-                f"character {error.start + 1} of the text is a lone surrogate ({text[error.start]!r}), which is not valid "
-                "Unicode. Remove it, or write the whole character."
+                f"character {error.start + 1} of the text is a lone surrogate ({text[error.start]!r}), which is not "
+                "valid Unicode. Remove it, or write the whole character."
             ) from None
     return text
 

@@ -33,7 +33,7 @@ class _Table:
 
 
 def learn_pieces(counts: list[tuple[str, int]], alphabet: list[str], size: int) -> list[tuple[str, float]]:
-    """At most ``size`` pieces with their log-probabilities, likeliest first, every character of ``alphabet`` among them.
+    """At most ``size`` pieces with their log-probabilities, likeliest first; all of ``alphabet`` are among them.
 
     ``counts`` are words with how often they are seen, most frequent first.
     """
@@ -106,11 +106,15 @@ def _seeds(table: _Table, alphabet: list[str], most: int) -> tuple[list[str], li
     for length in range(2, LONGEST_PIECE + 1):
         at = np.flatnonzero((ids >= 0) & (table.next >= 0))
         at = at[ids[table.next[at]] >= 0]
-        keys, first, local = np.unique(ids[at] * len(frequency) + ids[table.next[at]], return_index=True, return_inverse=True)
+        keys, first, local = np.unique(
+            ids[at] * len(frequency) + ids[table.next[at]], return_index=True, return_inverse=True
+        )
         seen = np.bincount(local, weights=weight[at], minlength=len(keys))
         if length > 2:
             open_ended = np.ones(len(frequency), dtype=bool)
-            np.logical_and.at(open_ended, keys // max(len(frequency), 1), seen < frequency[keys // max(len(frequency), 1)])
+            np.logical_and.at(
+                open_ended, keys // max(len(frequency), 1), seen < frequency[keys // max(len(frequency), 1)]
+            )
             found.append((length - 1, where, frequency, open_ended))
         alive = seen >= 2
         number_of = np.where(alive, np.cumsum(alive) - 1, -1)
@@ -219,9 +223,7 @@ def _losses(
             stands.append(table.next[stands[-1]])
         best = [np.zeros(len(members))]
         for end in range(1, length + 1):
-            cuts = [
-                best[end - n] + scores[pieces[n - 1][stands[end - n]]] for n in range(1, end + 1) if n < length
-            ]
+            cuts = [best[end - n] + scores[pieces[n - 1][stands[end - n]]] for n in range(1, end + 1) if n < length]
             best.append(np.max(cuts, axis=0))
         other[members] = best[length]
     return expected * (score - other)
