@@ -89,11 +89,7 @@ class Explanation:
     def to(self, path: str | Path) -> Path:
         """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
         path = Path(path)
-        writers = _writers()
-        if path.suffix.lower() not in writers:
-            given = f"ends in '{path.suffix}'" if path.suffix else "has no ending"
-            raise UsageError(f"{path}: {given}, which is no kind of picture. Known: {', '.join(writers)}.")
-        return write_beside(path, writers[path.suffix.lower()](self))
+        return write_beside(path, _WRITERS[check_suffix(path)](self))
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:
         """A heatmap for a terminal of ``width`` columns; shades carry the weight, colour is an extra."""
@@ -161,22 +157,34 @@ def _numbers(values: Any) -> Any:
     return None if values is None else np.round(np.asarray(values, dtype=np.float64), 6).tolist()
 
 
-def _writers() -> dict[str, Callable[[Explanation], bytes]]:
-    def picture(one: Explanation) -> bytes:
-        from unrolled.explain.png import png
+def check_suffix(path: str | Path) -> str:
+    """The ending of ``path`` in small letters, or UsageError where it is none that an explanation is written as."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in _WRITERS:
+        given = f"ends in '{path.suffix}'" if suffix else "has no ending"
+        raise UsageError(f"{path}: {given}, which is no kind of picture. Known: {', '.join(_WRITERS)}.")
+    return suffix
 
-        return png(one)
 
-    def page(one: Explanation) -> bytes:
-        from unrolled.explain.page import report
+def _svg(one: Explanation) -> bytes:
+    return one.svg().encode("utf-8", "replace")
 
-        return report([one], title=one.target_text).encode("utf-8", "replace")
 
-    return {
-        ".svg": lambda one: one.svg().encode("utf-8", "replace"),
-        ".png": picture,
-        ".json": lambda one: (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode(
-            "utf-8", "replace"
-        ),
-        ".html": page,
-    }
+def _png(one: Explanation) -> bytes:
+    from unrolled.explain.png import png
+
+    return png(one)
+
+
+def _json(one: Explanation) -> bytes:
+    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
+
+
+def _html(one: Explanation) -> bytes:
+    from unrolled.explain.page import report
+
+    return report([one], title=one.target_text).encode("utf-8", "replace")
+
+
+_WRITERS: dict[str, Callable[[Explanation], bytes]] = {".svg": _svg, ".png": _png, ".json": _json, ".html": _html}

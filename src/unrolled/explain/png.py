@@ -116,7 +116,7 @@ def _fonts(letters: frozenset[str]) -> tuple[list[str], bool]:
     missing = {ord(letter) for letter in letters if letter.isprintable()}
     missing -= set(FT2Font(font_manager.findfont("DejaVu Sans")).get_charmap())
     fonts = sorted(
-        {(font.name, font.fname) for font in font_manager.fontManager.ttflist},
+        {(font.name, font.fname) for font in font_manager.fontManager.ttflist if "Last Resort" not in font.name},
         key=lambda font: (not any(word in font[0].lower() for word in _LIKELY), font),
     )
     for family, path in fonts:
