@@ -1,0 +1,53 @@
+"""How far a run is, when it ends, and how long it will still take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unrolled.train.settings import TrainSettings
+
+
+@dataclass
+class Position:
+    """Where a run stands. All of it is in every checkpoint."""
+
+    step: int = 0  # updates done
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch done
+    batches: int = 1  # batches in this epoch
+    elapsed: float = 0.0  # seconds in fit: updates, validation, saving
+    validated: int = 0  # the step of the last validation
+    saved: float = 0.0  # elapsed at the last checkpoint
+    saved_step: int = 0
+    reserve: float = 0.0  # seconds to keep for the validation at the end
+
+
+def shares(settings: TrainSettings, at: Position) -> dict[str, float]:
+    """How much of each given limit is used: 1 ends the run."""
+    used = {}
+    if settings.epochs is not None:
+        used["epochs"] = (at.epoch + at.batch / max(at.batches, 1)) / settings.epochs
+    if settings.steps is not None:
+        used["steps"] = at.step / settings.steps
+    if settings.minutes is not None:
+        # Whatever the validation takes, one update's worth of the time is left.
+        used["minutes"] = at.elapsed / max(settings.minutes * 60 - at.reserve, 1e-3)
+    return used
+
+
+def share(settings: TrainSettings, at: Position) -> float:
+    """How far the run is: by the limit that is nearest."""
+    return min(1.0, max(shares(settings, at).values()))
+
+
+def ended(settings: TrainSettings, at: Position) -> str | None:
+    """The limit that is reached: epochs, steps or minutes."""
+    return next((name for name, used in shares(settings, at).items() if used >= 1), None)
+
+
+def seconds_left(settings: TrainSettings, at: Position) -> float | None:
+    """An estimate from the pace so far; None before the first update."""
+    used = share(settings, at)
+    if at.step == 0 or used == 0:
+        return None
+    return max(0.0, at.elapsed * (1 - used) / used + at.reserve)

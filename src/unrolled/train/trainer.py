@@ -1,0 +1,344 @@
+"""Training is an iterator of reports: ``update`` does one step, ``fit`` walks over a corpus and says what happens."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.base.errors import DataError, UnrolledError
+from unrolled.train import checkpoint, limits, memory, precision, randomness
+from unrolled.train.averaging import AVERAGES
+from unrolled.train.devices import World, join
+from unrolled.train.gradients import Gradients, LossFunction, names
+from unrolled.train.interruption import Interruption
+from unrolled.train.optimizers import OPTIMIZERS
+from unrolled.train.rate import Rate
+from unrolled.train.reports import Report, Saved, Split, Step, Stopped, Trial, Validated
+from unrolled.train.run import Run
+from unrolled.train.schedules import SCHEDULES, Progress
+from unrolled.train.settings import TrainSettings
+from unrolled.train.stopping import Stopping
+
+Validate = Callable[[nn.Module], Mapping[str, float]]
+
+
+class Batches(Protocol):
+    """What ``fit`` asks of a corpus (``data.batching.Batches`` is one)."""
+
+    def plan(self, epoch: int) -> Sequence[Any]:
+        """The rows of each batch, the same for the same epoch always."""
+        ...
+
+    def load(self, rows: Any) -> Any:
+        """A batch: a tree of tensors, rows first."""
+        ...
+
+    def places(self, rows: Any) -> list[str]:
+        """Where the rows stand in the user's file."""
+        ...
+
+    def longest(self) -> Any:
+        """The rows of the batch with the most symbols."""
+        ...
+
+
+class Portion(NamedTuple):
+    """A batch of an update: loaded when its turn comes, named when something is wrong with it."""
+
+    load: Callable[[], Any]  # None where this process has no row of it
+    mine: Callable[[], list[str]]  # places of the rows that this process loads
+    places: Callable[[], list[str]]  # places of all its rows
+
+
+class Trainer:
+    """Trains ``model`` by ``loss(model, batch) -> Loss(total, count)``.
+
+    ``folder`` is where checkpoints go; None keeps nothing on disk. ``record`` is what else describes the run (the
+    model's settings, the data): kept in each checkpoint and compared on resuming. ``world``: from the launcher's
+    environment if None.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: LossFunction,
+        settings: TrainSettings | None = None,
+        *,
+        folder: str | Path | None = None,
+        record: Mapping[str, Any] | None = None,
+        world: World | None = None,
+    ) -> None:
+        self.settings = settings = settings or TrainSettings()
+        self.folder = Path(folder) if folder is not None else None
+        self.world = world or join(settings.device, settings.timeout)
+        device = self.world.device
+        self.precision = precision.resolve(settings.precision, device)
+        self.model = model.to(device)
+        self.gradients = Gradients(model, loss, device, self.autocast)
+        self.run = Run(
+            model=model,
+            optimizer=OPTIMIZERS.build(settings.optimizer).build(self.gradients.parameters, settings.learning_rate),
+            schedule=SCHEDULES.build(settings.schedule),
+            average=AVERAGES.build(settings.average),
+            stopping=Stopping(settings.stop_on, settings.patience),
+            world=self.world,
+            seed=settings.seed,
+            record={**(record or {}), "train": {**settings.tree(), "precision": self.precision}},
+        )
+        self.world.same(list(self.run.weights.values()))
+        randomness.seed(settings.seed + self.world.rank)
+        self._interruption = Interruption()
+        self._asked = False  # someone asked to stop, agreed between the processes
+        self._walking = False  # inside fit, where the share of epochs is known
+        self._rate = Rate()
+        self._plan: tuple[int, Sequence[Any]] | None = None
+        self._started = time.monotonic()
+
+    def autocast(self) -> Any:
+        """The context of a forward pass in this run's precision; also good for a validation loss."""
+        return precision.autocast(self.precision, self.world.device)
+
+    def update(self, batch: Any) -> Step:
+        """One step on ``batch``, a tree of tensors whose first axis is its rows; in many processes this one's share.
+
+        For loops of your own. The schedule then goes by steps or minutes; where only epochs are set, the rate does not
+        change. Raises UnrolledError where the loss or the gradient is not a finite number (the weights stay as they
+        were), and where a single row does not fit the memory.
+        """
+        return self._update([Portion(lambda: batch, list, list)])[1]
+
+    def fit(self, batches: Batches, validate: Validate | None = None, *, resume: bool = False) -> Iterator[Report]:
+        """Train to the end, one report after the other; the last is Stopped.
+
+        ``validate(model)`` gives scores by name; it sees the weights that would be kept (the averaged ones), in
+        evaluation mode, and may draw random numbers: training does not notice. In many processes the first one
+        validates and writes. ``resume`` goes on from the newest checkpoint in the folder, bit for bit, if there is one.
+        Ctrl-C and SIGTERM finish the update, save, and stop with the reason 'interrupted'.
+        """
+        with self._interruption:
+            yield from self._begin(resume)
+            at = self.run.position
+            while True:
+                reason = self._reason()
+                if validate is not None and self._validation_is_due(reason):
+                    yield from self._validate(validate)
+                    reason = self._reason()
+                if reason is not None:
+                    break
+                if self._save_is_due():
+                    yield from self._save()
+                yield from self._walk(batches)
+            if at.saved_step != at.step:
+                yield from self._save()
+            yield Stopped(reason, at.step, self.run.stopping.best_step, self.run.stopping.best, at.elapsed)
+
+    def restore_best(self) -> int | None:
+        """Put the best validated weights into the model; their step, or None where nothing was validated.
+
+        Without a validation an average, where one is kept, is put in.
+        """
+        weights = self.run.best_weights(self.folder)
+        if weights is not None:
+            checkpoint.load_weights(self.model, weights, "the best weights")
+        return self.run.stopping.best_step
+
+    def dry_run(self, batches: Batches) -> Trial:
+        """The longest batch through forward, backward and update, with a rate of 0: the weights stay as they are."""
+        rows = batches.longest()
+        portion = self._portion(batches, rows)
+        optimizer = OPTIMIZERS.build(self.settings.optimizer).build(self.gradients.parameters, 0.0)
+        with randomness.kept(self.world.device), memory.Peak(self.world.device) as peak:
+            started = time.perf_counter()
+            pieces = sum(split.pieces for split in self._collect([portion])) or 1
+            _, _, symbols = self._apply(optimizer, 0.0, [portion])
+            seconds = time.perf_counter() - started
+        self.gradients.clear()
+        return Trial(len(rows), symbols, pieces, seconds, peak.bytes)
+
+    def _update(self, portions: Sequence[Portion]) -> tuple[list[Split], Step]:
+        """One step on the sum of several batches."""
+        started = time.perf_counter()
+        run, at = self.run, self.run.position
+        learning_rate = self.settings.learning_rate * self._factor()
+        with randomness.deterministic(self.settings.deterministic):
+            splits = self._collect(portions)
+            loss, norm, symbols = self._apply(run.optimizer, learning_rate, portions)
+        run.average.updated(run.weights)
+        self.gradients.clear()
+        at.step += 1
+        rate = self._rate.note(symbols, time.perf_counter() - started)
+        return splits, Step(at.step, at.epoch, loss, norm, learning_rate, symbols, rate, self._seconds_left())
+
+    def _collect(self, portions: Sequence[Portion]) -> list[Split]:
+        """Add up the gradients of this process' rows."""
+        if not self.model.training:
+            self.model.train()
+        self.gradients.clear()
+        splits = []
+        for portion in portions:
+            batch = portion.load()
+            if batch is not None:
+                pieces = self.gradients.add(batch, portion.mine)
+                if pieces > 1:
+                    splits.append(Split(self.run.position.step + 1, memory.rows(batch), pieces))
+        return splits
+
+    def _apply(
+        self, optimizer: torch.optim.Optimizer, learning_rate: float, portions: Sequence[Portion]
+    ) -> tuple[float, float, int]:
+        """Bring all processes' gradients together, clip them and step: mean loss, gradient norm, symbols."""
+        gradients = self.world.add_tensors(self.gradients.result())
+        total, norm = self._numbers(gradients)
+        clock = time.monotonic() - self._started if self.world.first else 0.0
+        total, count, asked, elapsed = self.world.add(
+            [total, self.gradients.count, float(self._interruption.asked), clock]
+        )
+        self._asked = asked > 0
+        self.run.position.elapsed = elapsed
+        loss, norm = total / max(count, 1), norm / max(count, 1)
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise self._refusal("loss" if not math.isfinite(loss) else "gradient", portions)
+        scale = 1 / max(count, 1)
+        if self.settings.clip_norm is not None and norm > self.settings.clip_norm:
+            scale *= self.settings.clip_norm / norm
+        torch._foreach_mul_(gradients, scale)
+        if self.settings.clip_value is not None:
+            torch._foreach_clamp_min_(gradients, -self.settings.clip_value)
+            torch._foreach_clamp_max_(gradients, self.settings.clip_value)
+        for parameter, gradient in zip(self.gradients.parameters, gradients, strict=True):
+            parameter.grad = gradient
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss, norm, int(count)
+
+    def _numbers(self, gradients: Sequence[Tensor]) -> tuple[float, float]:
+        """The summed loss of this process and the norm of all gradients, in the one wait for the device of a step."""
+        norm = torch.nn.utils.get_total_norm(gradients)
+        total = self.gradients.total
+        loss, size = torch.stack([norm.new_zeros(()) if total is None else total.to(norm.dtype), norm]).tolist()
+        return loss, size
+
+    def _walk(self, batches: Batches) -> Iterator[Report]:
+        """The next update of the corpus."""
+        at = self.run.position
+        if self._plan is None or self._plan[0] != at.epoch:
+            self._plan = at.epoch, batches.plan(at.epoch)
+        plan = self._plan[1]
+        if len(plan) == 0:
+            raise DataError("there is no batch to train on: the training data is empty.")
+        at.batches = len(plan)
+        chosen = plan[at.batch : at.batch + self.settings.accumulate]
+        epoch = at.epoch
+        splits, step = self._update([self._portion(batches, rows) for rows in chosen])
+        at.batch += len(chosen)
+        if at.batch >= len(plan):
+            at.epoch, at.batch = at.epoch + 1, 0
+        yield from splits
+        yield step._replace(epoch=epoch, seconds_left=self._seconds_left())
+
+    def _portion(self, batches: Batches, rows: Any) -> Portion:
+        mine = rows[self.world.rank :: self.world.size]
+        return Portion(
+            load=lambda: batches.load(mine) if len(mine) else None,
+            mine=lambda: batches.places(mine),
+            places=lambda: batches.places(rows),
+        )
+
+    def _validate(self, validate: Validate) -> Iterator[Report]:
+        """Score the weights that would be kept; save them where they are the best; save a checkpoint."""
+        run, at = self.run, self.run.position
+        run.average.validating(run.weights)
+        started = time.monotonic()
+        scores, seconds = self.world.first_does(lambda: (self._scores(validate), time.monotonic() - started))
+        self._tell_time()
+        if scores is None:
+            self._asked = True
+            return
+        better = run.stopping.observe(at.step, scores)
+        run.schedule.observe(better)
+        at.validated, at.reserve = at.step, seconds
+        yield Validated(at.step, at.epoch, scores, better, seconds)
+        if better:
+            path = run.save_best(self.folder)
+            if path is not None:
+                yield Saved(at.step, path, True)
+        yield from self._save()
+
+    def _scores(self, validate: Validate) -> dict[str, float] | None:
+        """What ``validate`` says; None where it was interrupted, which it may be at any point."""
+        self.model.eval()
+        try:
+            self._interruption.open()
+            with randomness.kept(self.world.device), self.run.averaged(), torch.no_grad():
+                return {name: float(score) for name, score in validate(self.model).items()}
+        except KeyboardInterrupt:
+            return None
+        finally:
+            self._interruption.close()
+            self.model.train()
+
+    def _save(self) -> Iterator[Report]:
+        if self.folder is not None:
+            at = self.run.position
+            self._tell_time()
+            at.saved, at.saved_step = at.elapsed, at.step
+            yield Saved(at.step, self.run.save(self.folder), False)
+
+    def _begin(self, resume: bool) -> Iterator[Report]:
+        """Take up a checkpoint, or make sure that none would be overwritten."""
+        if self.folder is not None:
+            resumed = self.run.resume(self.folder, resume)
+            if resumed is not None:
+                yield resumed
+        self._walking = True
+        self._started = time.monotonic() - self.run.position.elapsed
+
+    def _reason(self) -> str | None:
+        """Why to stop now."""
+        if self._asked or (self.world.size == 1 and self._interruption.asked):
+            return "interrupted"
+        return limits.ended(self.settings, self.run.position) or ("patience" if self.run.stopping.exhausted else None)
+
+    def _validation_is_due(self, reason: str | None) -> bool:
+        at, every = self.run.position, self.settings.validate_every
+        if at.step == at.validated or reason in ("interrupted", "patience"):
+            return False
+        return reason is not None or (at.step % every == 0 if every else at.batch == 0)
+
+    def _save_is_due(self) -> bool:
+        at, every = self.run.position, self.settings.save_every
+        if at.step == at.saved_step:
+            return False
+        late = at.elapsed - at.saved >= self.settings.save_minutes * 60
+        return late or (every is not None and at.step % every == 0)
+
+    def _factor(self) -> float:
+        if not self._walking and self.settings.steps is None and self.settings.minutes is None:
+            return 1.0
+        at = self.run.position
+        return self.run.schedule.factor(Progress(at.step, limits.share(self.settings, at)))
+
+    def _seconds_left(self) -> float | None:
+        return limits.seconds_left(self.settings, self.run.position)
+
+    def _tell_time(self) -> None:
+        self.run.position.elapsed = self.world.tell(time.monotonic() - self._started)
+
+    def _refusal(self, what: str, portions: Sequence[Portion]) -> UnrolledError:
+        """The error of an update that is not a number."""
+        found = checkpoint.steps(self.folder) if self.folder is not None else []
+        kept = f"The last good checkpoint is kept: {found[0]}." if found else "There is no checkpoint yet."
+        places = names([place for portion in portions for place in portion.places()])
+        return UnrolledError(
+            f"step {self.run.position.step + 1}: the {what} of this batch is not a finite number"
+            f"{f' (lines: {places})' if places else ''}. The weights were not changed. {kept} "
+            "Lower train.learning_rate or train.clip_norm, warm up longer, or set train.precision to float32."
+        )
