@@ -1,0 +1,96 @@
+"""Luong's order: move first, then look. The new state asks, and state and context make the output together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from unrolled.base.registry import Part
+from unrolled.layers import ATTENTIONS, CELLS, Cell, Memory, Recurrent, State
+from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
+from unrolled.models.decoders.readout import Readout
+from unrolled.models.encoders import Encoded
+from unrolled.models.layout import by_layer
+
+
+@DECODERS.register("query_after")
+class QueryAfter(Decoder):
+    """s_i = cell(x_i, s_{i-1});  α_i = softmax_j score(s_i, h_j);  c_i = Σ_j α_ij h_j;  s~_i = tanh(W_c [s_i, c_i] + b)
+
+    Luong, Pham & Manning 2015 (arXiv:1508.04025). With ``input_feeding`` (§3.3) x_i = [y_{i-1}, s~_{i-1}], so that a
+    step knows where the last one looked; without, x_i = y_{i-1}, and nothing waits for the attention: the cell runs
+    over the whole target in one call, and all steps look at once.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        memory_size: int,
+        /,
+        *,
+        cell: Annotated[Part, CELLS] = "lstm",
+        layers: int = 1,
+        residual: bool = False,
+        attention: Annotated[Part, ATTENTIONS] = "bilinear",
+        input_feeding: bool = True,
+        readout_size: int | None = None,
+        dropout: float = 0.0,
+        dropout_kind: Literal["plain", "locked"] = "plain",
+    ) -> None:
+        super().__init__()
+        hidden = CELLS.build(cell, 1, where="model.decoder.cell").hidden_size
+        self.readout = Readout((hidden, memory_size), kind="tanh", size=readout_size)
+        self.output_size = self.readout.output_size
+        self.embedding_size = embedding_size
+        self.input_feeding = input_feeding
+        self.recurrent = Recurrent(
+            embedding_size + (self.output_size if input_feeding else 0),
+            cell=cell,
+            layers=layers,
+            residual=residual,
+            dropout=dropout,
+            dropout_kind=dropout_kind,
+        )
+        self.attention = ATTENTIONS.build(attention, hidden, memory_size, where="model.decoder.attention")
+        self.layout = by_layer(self.recurrent.state_sizes, layers)
+        self.held = 3
+
+    def start(self, encoded: Encoded, state: State) -> State:
+        memory = self.attention.remember(encoded.output, encoded.mask)
+        fed = (encoded.output.new_zeros(len(encoded.output), self.output_size),) if self.input_feeding else ()
+        return (*memory, *fed, *state)
+
+    def step(self, embedded: Tensor, state: State) -> Decoded:
+        memory, fed, moving = self._split(state)
+        hidden, moving = self.recurrent.step(torch.cat((embedded, *fed), dim=-1), moving)
+        context, weights = self.attention(hidden, memory)
+        output = self.readout((hidden, context))
+        return Decoded(output, weights, (*memory, *((output,) if fed else ()), *moving))
+
+    def forward(self, embedded: Tensor, state: State) -> Unrolled:
+        memory, fed, moving = self._split(state)
+        if fed:
+            return self._feed(embedded, memory, fed[0], moving)
+        hidden, _ = self.recurrent(embedded, None, moving)
+        context, weights = self.attention(hidden, memory)
+        return Unrolled(self.readout((hidden, context)), weights)
+
+    def _feed(self, embedded: Tensor, memory: Memory, fed: Tensor, moving: State) -> Unrolled:
+        lowest = cast(Cell, self.recurrent.cells[0])
+        of_symbol, of_output = lowest.input_weight.split((self.embedding_size, self.output_size), dim=1)
+        projected = functional.linear(embedded, of_symbol, lowest.biases()[0])
+        outputs, weights = [], []
+        for now in projected.unbind(1):
+            hidden, moving = self.recurrent.advance(now + functional.linear(fed, of_output), moving)
+            context, looked = self.attention(hidden, memory)
+            fed = self.readout((hidden, context))
+            outputs.append(fed)
+            weights.append(looked)
+        return Unrolled(torch.stack(outputs, dim=1), torch.stack(weights, dim=1))
+
+    def _split(self, state: State) -> tuple[Memory, State, State]:
+        moving = self.held + self.input_feeding
+        return Memory(*state[: self.held]), state[self.held : moving], state[moving:]

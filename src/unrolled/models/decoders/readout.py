@@ -1,0 +1,48 @@
+"""A readout joins what a decoder has at one step into the vector that the vocabulary is read from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.base.errors import SettingsError
+
+ReadoutKind = Literal["state", "tanh", "maxout"]
+
+
+class Readout(nn.Module):
+    """The state, and what else there is (context, embedding of the last symbol) → output.
+
+    state   the cell's output alone
+    tanh    t = tanh(W [parts] + b)                                     (Luong et al. 2015, arXiv:1508.04025, eq. 5)
+    maxout  t_k = max(t~_2k, t~_2k+1),  t~ = W [parts] + b   (Bahdanau et al. 2015, A.2.2; Cho et al. 2014, A.1.2)
+
+    ``size`` is that of the output; None takes the state's.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], /, *, kind: ReadoutKind = "tanh", size: int | None = None) -> None:
+        super().__init__()
+        if size is not None and (kind == "state" or size < 1):
+            raise SettingsError(
+                f"[model.decoder.readout_size] {size} was given; "
+                + (
+                    "the readout 'state' has the cell's own size. Leave it out."
+                    if kind == "state"
+                    else "give at least 1."
+                )
+            )
+        self.kind = kind
+        self.output_size = size or sizes[0]
+        if kind != "state":
+            self.mix = nn.Linear(sum(sizes), self.output_size * (2 if kind == "maxout" else 1))
+
+    def forward(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """``parts`` [..., size] each, in the order of the sizes."""
+        if self.kind == "state":
+            return parts[0]
+        mixed = self.mix(torch.cat(parts, dim=-1))
+        if self.kind == "tanh":
+            return torch.tanh(mixed)
+        return mixed.unflatten(-1, (self.output_size, 2)).amax(dim=-1)

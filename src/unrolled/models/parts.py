@@ -1,0 +1,79 @@
+"""A model as a tree of parts, each with its number of parameters and the formula that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from unrolled.layers import Cell, Embedding
+from unrolled.layers.attention import Additive, Bilinear
+from unrolled.models.output import Output
+
+
+class Piece(NamedTuple):
+    """A part of a model. ``formula`` with ``sizes`` put in is what it holds itself, ``total`` that and its parts'."""
+
+    name: str  # where it stands, e.g. "encoder" or "cells.0"
+    kind: str  # its class, e.g. "LSTM"
+    total: int  # parameters, each counted where it is met first, so that tied ones count once
+    formula: str  # e.g. "4(mn + n² + n)"; empty where the part holds none itself
+    sizes: Mapping[str, int]  # the letters of the formula, e.g. {"m": 620, "n": 1000}
+    parts: tuple[Piece, ...]
+
+
+def parts(model: nn.Module, name: str = "model") -> Piece:
+    """The tree of ``model``; parts without parameters are left out."""
+    return _piece(model, name, set())
+
+
+def _piece(module: nn.Module, name: str, seen: set[int]) -> Piece:
+    own = [weight for weight in module.parameters(recurse=False) if id(weight) not in seen]
+    seen.update(map(id, own))
+    formula, sizes = _formula(module) if own else ("", {})
+    below = tuple(_piece(child, place, seen) for place, child in _children(module))
+    total = sum(weight.numel() for weight in own) + sum(piece.total for piece in below)
+    return Piece(name, type(module).__name__, total, formula, sizes, tuple(piece for piece in below if piece.total))
+
+
+def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    """The children by name, a list's members as ``list.0``, ``list.1``."""
+    found: list[tuple[str, nn.Module]] = []
+    for name, child in module.named_children():
+        members = child.named_children() if isinstance(child, nn.ModuleList) else [("", child)]
+        found += [(f"{name}.{place}" if place else name, member) for place, member in members]
+    return found
+
+
+def _formula(module: nn.Module) -> tuple[str, Mapping[str, int]]:
+    for kind, describe in FORMULAS.items():
+        if isinstance(module, kind):
+            return describe(module)
+    shapes = [weight.shape for weight in module.parameters(recurse=False)]
+    return " + ".join("·".join(map(str, shape)) or "1" for shape in shapes), {}
+
+
+def _linear(module: nn.Linear) -> tuple[str, Mapping[str, int]]:
+    return "mn" + ("" if module.bias is None else " + n"), {"m": module.in_features, "n": module.out_features}
+
+
+def _additive(module: Additive) -> tuple[str, Mapping[str, int]]:
+    sizes = {"a": module.hidden_size, "q": module.query_size, "m": module.memory_size}
+    return "a(q + m + 1)" + ("" if module.scale is None else " + a + 1"), sizes
+
+
+def _output(module: Output) -> tuple[str, Mapping[str, int]]:
+    vocabulary, size = module.weight.shape
+    return ("v", {"v": vocabulary}) if module.tied else ("v(n + 1)", {"v": vocabulary, "n": size})
+
+
+FORMULAS: dict[type[nn.Module], Callable[[Any], tuple[str, Mapping[str, int]]]] = {
+    Cell: lambda cell: (cell.formula, {"m": cell.input_size, "n": cell.hidden_size}),
+    Embedding: lambda table: ("vn", {"v": table.vocabulary_size, "n": table.size}),
+    Additive: _additive,
+    Bilinear: lambda attention: ("qm", {"q": attention.query_size, "m": attention.memory_size}),
+    Output: _output,
+    nn.Linear: _linear,
+}
+"""What each kind of part holds; a kind that is not here shows the product of its weights' sizes."""

@@ -1,0 +1,137 @@
+"""An encoder, a bridge, a decoder: from a source sequence to the probability of every next target symbol."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.base.errors import SettingsError
+from unrolled.base.registry import Part, Registry
+from unrolled.layers import DROPOUTS, Embedding, State
+from unrolled.models.bridge import BRIDGES
+from unrolled.models.decoders import DECODERS
+from unrolled.models.encoders import ENCODERS
+from unrolled.models.output import Output
+
+MODELS: Registry[nn.Module] = Registry("model")
+
+
+class Forced(NamedTuple):
+    """What a model says of a given target, every step seeing the gold symbols before it."""
+
+    logits: Tensor  # [symbols, vocabulary], real symbols only, in the order of target_ids[:, 1:][target_mask[:, 1:]]
+    weights: Tensor | None  # [batch, time - 1, source], float32; None without attention
+
+
+class Stepped(NamedTuple):
+    """What a model says of the next symbol."""
+
+    logits: Tensor  # [batch, vocabulary]
+    weights: Tensor | None  # [batch, source]
+    state: State
+
+
+@MODELS.register("seq2seq")
+class Seq2Seq(nn.Module):
+    """p(y | x) = Π_i p(y_i | y_<i, x)   (Sutskever 2014, Cho 2014, Bahdanau 2015, Luong 2015, by the decoder's kind).
+
+    ``tie``: the output layer uses the target embedding's weights (``decoder``), and so does the source embedding
+    (``all``, for one joint vocabulary). ``dropout`` is that of both embeddings and of the decoder's output,
+    ``word_dropout`` the probability that a symbol is read as the unknown one.
+
+    Sources are [w_1 … w_n, END], targets [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first.
+    The state of ``start`` and ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        /,
+        *,
+        embedding_size: int = 256,
+        encoder: Annotated[Part, ENCODERS] = "rnn",
+        bridge: Annotated[Part, BRIDGES] = "projection",
+        decoder: Annotated[Part, DECODERS] = "query_before",
+        tie: Literal["none", "decoder", "all"] = "none",
+        dropout: float = 0.2,
+        dropout_kind: Literal["plain", "locked"] = "plain",
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if tie == "all" and source_vocabulary != target_vocabulary:
+            raise SettingsError(
+                f"[model.tie] 'all' needs one vocabulary for both sides, and they have {source_vocabulary} and "
+                f"{target_vocabulary} symbols. Set text.joint to true, or tie the 'decoder' alone."
+            )
+        self.vocabulary_size = target_vocabulary
+        self.source_embedding, self.target_embedding = (
+            Embedding(size, size=embedding_size, dropout=dropout, dropout_kind=dropout_kind, word_dropout=word_dropout)
+            for size in (source_vocabulary, target_vocabulary)
+        )
+        if tie == "all":
+            self.target_embedding.weight = self.source_embedding.weight
+        self.encoder = ENCODERS.build(encoder, embedding_size, where="model.encoder")
+        self.decoder = DECODERS.build(decoder, embedding_size, self.encoder.output_size, where="model.decoder")
+        self.bridge = BRIDGES.build(bridge, self.encoder.layout, self.decoder.layout, where="model.bridge")
+        self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model")
+        tied = self.target_embedding if tie != "none" else None
+        self.output = Output(self.decoder.output_size, target_vocabulary, tied=tied)
+
+    def forward(
+        self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float = 0.0
+    ) -> Forced:
+        """Logits of the symbols target_ids[:, 1:], each after the gold symbols before it (teacher forcing).
+
+        ids int64 [batch, source] and [batch, target], masks bool of the same shapes. With ``sampling`` in (0, 1] each
+        gold symbol that is fed is replaced, with that probability, by what the model itself says at that place
+        (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
+        """
+        state = self.start(source_ids, source_mask)
+        fed = target_ids[:, :-1]
+        if sampling > 0:
+            fed = self._mix_in_own(fed, state, sampling)
+        outputs, weights = self.decoder(self.target_embedding(fed), state[1:])
+        real = target_mask[:, 1:].flatten().nonzero().squeeze(1)
+        return Forced(self.output(self.dropout(outputs).flatten(0, 1).index_select(0, real)), weights)
+
+    def log_probs(self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> Tensor:
+        """Natural-log probability of each symbol target_ids[:, 1:], float32 [batch, target - 1], 0 on padding."""
+        logits = self(source_ids, source_mask, target_ids, target_mask).logits.float()
+        gold, real = target_ids[:, 1:], target_mask[:, 1:]
+        said = logits.log_softmax(dim=-1).gather(1, gold[real].unsqueeze(1)).squeeze(1)
+        return said.new_zeros(gold.shape).masked_scatter(real, said)
+
+    def start(self, ids: Tensor, mask: Tensor) -> State:
+        """Encode ``ids`` int64 [batch, source] once; the state before the first symbol."""
+        encoded = self.encoder(self.source_embedding(ids), mask)
+        sentence = torch.arange(len(ids), device=ids.device)
+        return (sentence, *self.decoder.start(encoded, self.bridge(encoded)))
+
+    def step(self, last_ids: Tensor, state: State) -> Stepped:
+        """What comes after ``last_ids`` int64 [batch]; BEGIN at first."""
+        embedded = self.target_embedding(last_ids.unsqueeze(1)).squeeze(1)
+        output, weights, moved = self.decoder.step(embedded, state[1:])
+        output = self.dropout(output.unsqueeze(1)).squeeze(1)
+        return Stepped(self.output(output), weights, (state[0], *moved))
+
+    def select(self, state: State, rows: Tensor) -> State:
+        """The state of ``rows`` int64 [n], repeats allowed, in that order.
+
+        What belongs to a sentence is not copied where every row stays with its sentence, as when a beam is reordered.
+        """
+        sentence = state[0].index_select(0, rows)
+        held = 1 + self.decoder.held if torch.equal(sentence, state[0]) else 0
+        return (*state[:held], *(tensor.index_select(0, rows) for tensor in state[held:]))
+
+    @torch.no_grad()
+    def _mix_in_own(self, fed: Tensor, state: State, probability: float) -> Tensor:
+        """The symbols to feed: gold ones [batch, time], some replaced by the most probable at their place."""
+        fed = fed.clone()
+        own = torch.rand(fed.shape, device=fed.device) < probability
+        for place in range(1, fed.shape[1]):
+            logits, _, state = self.step(fed[:, place - 1], state)
+            fed[:, place] = torch.where(own[:, place], logits.argmax(dim=-1), fed[:, place])
+        return fed

@@ -1,0 +1,56 @@
+"""A torch model behind the step protocol: NumPy in and out, float32, no gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.base.protocol import Candidates, State
+from unrolled.models.seq2seq import Seq2Seq
+
+
+class TorchStepper:
+    """Drives ``model`` for a search, in evaluation mode, on ``device`` (None: where the model is).
+
+    Implements `unrolled.base.protocol.Stepper`. States are tuples of torch tensors; a search hands them back untouched.
+    """
+
+    def __init__(self, model: Seq2Seq, device: torch.device | str | None = None) -> None:
+        self.model = model.eval() if device is None else model.to(device).eval()
+        self.device = next(model.parameters()).device
+        self.vocabulary_size = model.vocabulary_size
+
+    def start(self, ids: np.ndarray, mask: np.ndarray) -> State:
+        """Encode ``ids`` int64 [rows, source]; ``mask`` bool, True = real."""
+        with self._plainly():
+            return self.model.start(self._tensor(ids), self._tensor(mask))
+
+    def step(self, last_ids: np.ndarray, state: State, k: int) -> Candidates:
+        """The ``k`` best next symbols of each row, best first, with natural-log probabilities."""
+        with self._plainly():
+            logits, weights, state = self.model.step(self._tensor(last_ids), state)
+            logits = logits.float()
+            best, ids = logits.topk(min(k, self.vocabulary_size), dim=-1)
+            scores = best - logits.logsumexp(dim=-1, keepdim=True)
+            return Candidates(_array(scores), _array(ids), None if weights is None else _array(weights.float()), state)
+
+    def select(self, state: State, rows: np.ndarray) -> State:
+        """The state of ``rows`` int64 [n], repeats allowed, in that order."""
+        with self._plainly():
+            return self.model.select(state, self._tensor(rows))
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
+            yield
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.cpu().numpy()
