@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from unrolled.base.errors import DataError
 from unrolled.data.jsonlines import guess_keys
 from unrolled.data.opening import MAX_LINE, Report, Wrong, blocks, is_gzip
-from unrolled.data.table import Columns, Row, Table, select, wanted
+from unrolled.data.table import Columns, Row, Table, listed, select, shown, wanted
 
 BATCH = 1000
 """Rows held at a time."""
@@ -19,7 +19,7 @@ BATCH = 1000
 
 def open_parquet(path: Path, columns: Columns = None) -> Table:
     """A Parquet file; inner fields are named with a dot (``translation.de``), class labels by their names."""
-    with _parquet(path) as file:
+    with _refusing_damage(path), _parquet(path) as file:
         schema, count = file.schema_arrow, file.metadata.num_rows
     if count == 0:
         raise DataError(f"{path}: the table has no rows.")
@@ -33,24 +33,43 @@ def open_parquet(path: Path, columns: Columns = None) -> Table:
 
 @contextmanager
 def _parquet(path: Path) -> Iterator[Any]:
-    """The open file; DataError for everything that is wrong with it, also while it is read."""
+    """The open file."""
     import tempfile
 
-    import pyarrow
     import pyarrow.parquet
 
-    try:
-        if not is_gzip(path):
-            with pyarrow.parquet.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+    if not is_gzip(path):
+        with pyarrow.parquet.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+            yield file
+    else:
+        with tempfile.TemporaryFile() as unpacked:
+            _unpack(path, unpacked)
+            with pyarrow.parquet.ParquetFile(unpacked) as file:
                 yield file
-        else:
-            with tempfile.TemporaryFile() as unpacked:
-                _unpack(path, unpacked)
-                with pyarrow.parquet.ParquetFile(unpacked) as file:
-                    yield file
+
+
+@contextmanager
+def _refusing_damage(path: Path) -> Iterator[None]:
+    """DataError for everything that can be wrong with an Arrow or Parquet file."""
+    import pyarrow
+
+    try:
+        yield
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
-        reason = str(error).split("\n")[0].rstrip(". ")[:200] or type(error).__name__
-        raise DataError(f"{path}: not a whole Parquet file ({reason}). Write or fetch it again.") from None
+        cause = " ".join(str(error).split()).rstrip(". ")[:200] or type(error).__name__
+        raise DataError(f"{path}: the file is not whole ({cause}). Write or fetch it again.") from None
+
+
+def _checked(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches, each found to be what it says it is (offsets within bounds, text in UTF-8)."""
+    iterator = iter(batches)
+    while True:
+        with _refusing_damage(path):
+            batch = next(iterator, None)
+            if batch is None:
+                return
+            batch.validate(full=True)
+        yield batch
 
 
 def _unpack(path: Path, into: BinaryIO) -> None:
@@ -76,14 +95,13 @@ def arrow_table(
         )
     chosen = wanted(columns)
     taken = guess_keys(names) if chosen is None else tuple(names[index] for index in select(path, names, chosen))
-    guessed = [f"Of the columns {', '.join(names)} these are taken: {', '.join(taken)}."] if chosen is None else []
+    guessed = [f"Of the columns {listed(names)} these are taken: {listed(taken)}."] if chosen is None else []
     labels = _class_labels(schema)
     top = list(dict.fromkeys(_route(name, schema)[0] for name in taken))
 
     def read(report: Report) -> Iterator[Row]:
         place = 0
-        for batch in batches(top):
-            batch.validate(full=True)
+        for batch in _checked(path, batches(top)):
             cells = [_cells(batch, _route(name, schema), labels.get(name)) for name in taken]
             for fields in zip(*cells, strict=True):
                 place += 1
@@ -145,9 +163,9 @@ def _problem(fields: tuple[str | None, ...], names: tuple[str, ...]) -> tuple[st
     """(kind, message) of what makes a row unusable."""
     for field, name in zip(fields, names, strict=True):
         if field is None:
-            return "type", f"'{name}' has no value where text is expected."
+            return "type", f"'{shown(name)}' has no value where text is expected."
         if "\0" in field:
-            return "nul", f"'{name}' holds a NUL character. Remove it."
+            return "nul", f"'{shown(name)}' holds a NUL character. Remove it."
         if len(field) > MAX_LINE:
-            return "long", f"'{name}' has more than {MAX_LINE:,} characters. Is this one example?"
+            return "long", f"'{shown(name)}' has more than {MAX_LINE:,} characters. Is this one example?"
     return None

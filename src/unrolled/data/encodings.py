@@ -56,7 +56,8 @@ def explain(path: Path, raw: bytes, error: UnicodeDecodeError) -> str:
     name = likely(raw)
     if name is None:
         return f"{what}. Is this a text file? If so, save it as UTF-8."
-    shown = raw[max(0, at - 12) : at + 8].decode(_CODEC[name], "replace").strip()
+    shown = raw[max(0, at - 12) : at + 8].decode(_CODEC[name], "replace")
+    shown = "".join(letter if letter.isprintable() else " " for letter in shown).strip()
     return f"{what}. As {name} it reads '{shown}'; if that is right, convert the file with: {command(path, name)}"
 
 

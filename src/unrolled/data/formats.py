@@ -11,7 +11,18 @@ from pathlib import Path
 
 from unrolled.base.errors import DataError
 from unrolled.data.opening import MAX_LINE, Report, Wrong, read_lines, refuse
-from unrolled.data.table import Columns, Row, Table, default_names, is_header, select, unique, wanted, wrong_count
+from unrolled.data.table import (
+    Columns,
+    Row,
+    Table,
+    default_names,
+    is_header,
+    listed,
+    select,
+    unique,
+    wanted,
+    wrong_count,
+)
 
 HEAD = 100
 """Lines that are not blank, read to guess what a file is."""
@@ -72,9 +83,9 @@ class Layout:
     def guesses(self) -> list[str]:
         """Sentences about the columns."""
         if self.header:
-            found = f"The first row is a header: {', '.join(self.names)}."
+            found = f"The first row is a header: {listed(self.names)}."
         else:
-            found = f"No header row; the columns are called {', '.join(self.names)}."
+            found = f"No header row; the columns are called {listed(self.names)}."
         return [found] if len(self.names) > 1 or self.header else [found.replace("columns are", "column is")]
 
 

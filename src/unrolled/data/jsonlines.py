@@ -10,7 +10,7 @@ from typing import Any
 from unrolled.base.errors import DataError, known
 from unrolled.data.formats import head
 from unrolled.data.opening import Report, Wrong, read_lines, refuse
-from unrolled.data.table import Columns, Row, Table, select, wanted
+from unrolled.data.table import Columns, Row, Table, listed, select, shown, wanted
 
 PAIRS = (
     ("source", "target"),
@@ -36,7 +36,7 @@ def open_jsonl(path: Path, columns: Columns = None) -> Table:
     guessed: list[str] = []
     if chosen is None:
         taken = guess_keys(names)
-        guessed = [f"Of the keys {', '.join(names)} these are the columns: {', '.join(taken)}."]
+        guessed = [f"Of the keys {listed(names)} these are the columns: {listed(taken)}."]
     else:
         every = list(dict.fromkeys(name for each in objects for name in keys(each)))
         taken = tuple(every[index] for index in select(path, every, chosen))
@@ -134,8 +134,8 @@ def _follow(tree: Any, path: tuple[str, ...]) -> Any:
     here = tree
     for key in path:
         if not isinstance(here, Mapping) or key not in here:
-            names = keys(tree)
-            raise _Unusable("key", f"the key '{'.'.join(path)}' is missing. {known('.'.join(path), names)}")
+            name = shown(".".join(path))
+            raise _Unusable("key", f"the key '{name}' is missing. {known(name, map(shown, keys(tree)[:12]))}")
         here = here[key]
     return here
 
@@ -144,6 +144,7 @@ def field(value: Any, name: str) -> str:
     """A value as the text of a field; numbers arrive as they were written."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    name = shown(name)
     if not isinstance(value, str):
         what = "null" if value is None else "an array" if isinstance(value, list) else "an object"
         raise _Unusable("type", f"'{name}' is {what} where text is expected.")

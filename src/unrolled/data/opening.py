@@ -7,9 +7,10 @@ Memory is bounded by the longest line allowed, whatever the file holds.
 from __future__ import annotations
 
 import gzip
+import shlex
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -130,7 +131,7 @@ def read_lines(path: Path, report: Report = refuse, limit: int = MAX_LINE) -> It
     """
     number = 0
     with open_bytes(path) as stream:
-        for block in _whole_lines(stream, 4 * limit):
+        for block in _whole_lines(path, stream, 4 * limit):
             if number == 0:
                 encodings.refuse_foreign(path, block)
                 block = block.removeprefix(encodings.BOM)
@@ -139,9 +140,9 @@ def read_lines(path: Path, report: Report = refuse, limit: int = MAX_LINE) -> It
                 yield number, text
 
 
-def _whole_lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
+def _whole_lines(path: Path, stream: BinaryIO, most: int) -> Iterator[bytes]:
     """Blocks that end at a line end, which is left out. A line above ``most`` bytes is cut after ``most + 1``."""
-    carry = b""
+    carry, fed = b"", False
     while block := stream.read(BLOCK):
         whole, feed, rest = block.rpartition(b"\n")
         if feed:
@@ -151,26 +152,30 @@ def _whole_lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
                 yield carry
                 if b"\n" in whole:
                     yield whole[whole.index(b"\n") + 1 :]
-            carry = rest
+            carry, fed = rest, True
         elif len(carry) <= most:
             carry = (carry + block)[: most + 1]
+    if carry and not fed and b"\r" in carry.rstrip(b"\r"):
+        old, new = shlex.quote(path.name), shlex.quote(f"{path.stem}.lines{path.suffix}")
+        cure = f"Convert them with: tr '\\r' '\\n' < {old} > {new}"
+        raise DataError(f"{path}: the lines end in a carriage return alone, as on old Macintoshes. {cure}")
     if carry:
         yield carry
 
 
-def _texts(path: Path, block: bytes, before: int, report: Report, limit: int) -> list[str | None]:
+def _texts(path: Path, block: bytes, before: int, report: Report, limit: int) -> Iterable[str | None]:
     """The lines of a block, all at once where nothing is wrong, one by one otherwise."""
     try:
         text = block.decode("utf-8")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" not in text:
-        lines: list[str | None] = text.split("\n")  # type: ignore[assignment]
+        lines = text.split("\n")
         if "\r" in text:
-            lines = [line.rstrip("\r") for line in text.split("\n")]
-        if len(text) <= limit or max(map(len, lines)) <= limit:  # type: ignore[arg-type]
+            lines = [line.rstrip("\r") for line in lines]
+        if len(text) <= limit or max(map(len, lines)) <= limit:
             return lines
-    return [_text(path, raw, before + index, report, limit) for index, raw in enumerate(block.split(b"\n"), start=1)]
+    return (_text(path, raw, before + index, report, limit) for index, raw in enumerate(block.split(b"\n"), start=1))
 
 
 def _text(path: Path, raw: bytes, number: int, report: Report, limit: int) -> str | None:

@@ -8,7 +8,8 @@ from unrolled.base.errors import DataError
 from unrolled.data.files import FORMATS, open_file
 from unrolled.data.folders import open_folder
 from unrolled.data.formats import open_parallel
-from unrolled.data.table import Columns, Row, Table
+from unrolled.data.opening import reason
+from unrolled.data.table import Columns, Row, Table, shown
 
 __all__ = ["FORMATS", "Columns", "Row", "Table", "open_parallel", "open_table", "splits"]
 
@@ -42,7 +43,7 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
         folder = here.is_dir()
         name = not folder and hub.is_hub_name(str(path))
     except (OSError, ValueError) as error:
-        raise DataError(f"{str(path)!r}: this cannot be a path ({error}).") from None
+        raise DataError(f"{shown(str(path))}: this cannot be a path ({reason(error)}).") from None
     if name:
         return hub.open_hub(str(path), columns)
     if not folder:

@@ -100,6 +100,18 @@ def unique(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
+def shown(name: str) -> str:
+    """A name from the user's file as one printable line of a message."""
+    text = name if name.isprintable() else repr(name)[1:-1]
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message, commas between them."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shown(name) for name in names[:most]) + more
+
+
 def select(path: Path, names: Sequence[str], columns: list[str | int] | None) -> list[int]:
     """Indices into ``names`` of the wanted columns; UsageError for an unknown name or a number too high."""
     if columns is None:
@@ -108,16 +120,13 @@ def select(path: Path, names: Sequence[str], columns: list[str | int] | None) ->
     for column in columns:
         if isinstance(column, int):
             if column > len(names):
-                raise UsageError(
-                    f"{path}: there is no column {column}, only {_count(len(names))} ({', '.join(names)})."
-                )
+                raise UsageError(f"{path}: there is no column {column}, only {_count(len(names))} ({listed(names)}).")
             indices.append(column - 1)
         elif column in names:
             indices.append(names.index(column))
         else:
-            raise UsageError(
-                f"{path}: no column is called '{column}'. {known(column, names)} A number from 1 works too."
-            )
+            hint = known(shown(column), [shown(name) for name in names])
+            raise UsageError(f"{path}: no column is called '{shown(column)}'. {hint} A number from 1 works too.")
     return indices
 
 
@@ -132,5 +141,5 @@ def wrong_count(path: Path, place: int, given: int, names: Sequence[str], separa
         if given > len(names)
         else f"Columns are separated by one {separator}."
     )
-    what = f"{_count(given)} where {len(names)} {'is' if len(names) == 1 else 'are'} expected ({', '.join(names)})"
+    what = f"{_count(given)} where {len(names)} {'is' if len(names) == 1 else 'are'} expected ({listed(names)})"
     return Wrong(path, place, "columns", f"{what}. {cure}")
