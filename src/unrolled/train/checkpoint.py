@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +40,16 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
             seen.add(id(tensor))
             weights[name] = tensor
     return weights
+
+
+def prepare(folder: Path) -> None:
+    """Make ``folder`` and try to write there, before hours of training find that one cannot; UnrolledError then."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UnrolledError(f"{folder}: cannot be written ({error.strerror or error}). Give another --out.") from None
 
 
 def write(folder: Path, name: str, tensors: Mapping[str, Tensors], state: Mapping[str, Any]) -> Path:

@@ -113,3 +113,26 @@ def names(places: Sequence[str], most: int = 8) -> str:
     """The places of a batch for a message, not more than a few."""
     more = f" and {len(places) - most} more" if len(places) > most else ""
     return ", ".join(places[:most]) + more
+
+
+def clip(gradients: list[Tensor], scale: float, norm: float, most_norm: float | None, most_value: float | None) -> None:
+    """Multiply by ``scale`` (sums become means), in place; then make the norm, ``norm`` after scaling, at most
+    ``most_norm`` (Pascanu et al. 2013, arXiv:1211.5063), and each value at most ±``most_value``."""
+    if most_norm is not None and norm > most_norm:
+        scale *= most_norm / norm
+    torch._foreach_mul_(gradients, scale)
+    if most_value is not None:
+        torch._foreach_clamp_min_(gradients, -most_value)
+        torch._foreach_clamp_max_(gradients, most_value)
+
+
+def step(
+    optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor], rate: float
+) -> None:
+    """One step of the optimiser; no gradient is held afterwards."""
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)

@@ -17,6 +17,7 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interruption:
+        self.asked = self._open = False
         if threading.current_thread() is threading.main_thread():
             for kind in (signal.SIGINT, signal.SIGTERM):
                 self._before[kind] = signal.signal(kind, self._note)

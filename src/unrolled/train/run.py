@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -24,7 +25,8 @@ from unrolled.train.stopping import Stopping
 
 
 class Run:
-    """The parts of a run that change while it goes on. ``record`` holds its settings, to be compared on resuming."""
+    """The parts of a run that change while it goes on. ``record`` holds its settings, to be compared on resuming; JSON,
+    with the settings of training under ``train``."""
 
     def __init__(
         self,
@@ -35,7 +37,6 @@ class Run:
         average: Average,
         stopping: Stopping,
         world: World,
-        seed: int,
         record: Mapping[str, Any],
     ) -> None:
         self.model = model
@@ -46,8 +47,7 @@ class Run:
         self.stopping = stopping
         self.position = Position()
         self.world = world
-        self.seed = seed
-        self.record = record
+        self.record = json.loads(json.dumps(record))  # as it is read back: lists, no tuples
         self._best: dict[str, Tensor] | None = None  # where no folder keeps them
 
     def save(self, folder: Path) -> Path:
@@ -140,7 +140,7 @@ class Run:
         if state["processes"] == self.world.size and own:
             randomness.restore(own, self.world.device)
         else:  # another number of processes: no state fits, so draw anew, but the same every time
-            randomness.seed(self.seed + 1_000_003 * self.position.step + self.world.rank)
+            randomness.seed(self.record["train"]["seed"] + 1_000_003 * self.position.step + self.world.rank)
 
     def _optimizer_state(self) -> dict[str, Tensor]:
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}
@@ -172,6 +172,7 @@ class Run:
 
 def _find(folder: Path, wanted: bool) -> tuple[Path, Checkpoint, int | None] | None:
     """The newest checkpoint and the step of the best weights that it knew."""
+    checkpoint.prepare(folder)
     if not wanted:
         if checkpoint.steps(folder):
             raise UsageError(

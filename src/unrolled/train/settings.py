@@ -46,7 +46,7 @@ class TrainSettings:
     )
     average: Annotated[Part, AVERAGES] = "none"
     validate_every: Count | None = None  # steps; None: once an epoch
-    stop_on: str = "loss"  # the validation score that chooses the best weights
+    stop_on: str | None = None  # the validation score that chooses the best weights; None: the task's own, or the loss
     patience: Count | None = None  # validations without a better score
     save_minutes: Positive = 10.0  # a checkpoint at least this often, and at every validation
     save_every: Count | None = None  # steps

@@ -6,16 +6,17 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.base.errors import DataError, UnrolledError
+from unrolled.base.errors import UnrolledError
 from unrolled.train import checkpoint, limits, memory, precision, randomness
 from unrolled.train.averaging import AVERAGES
+from unrolled.train.corpus import Batches, Corpus, Portion, all_places, given
 from unrolled.train.devices import World, join
-from unrolled.train.gradients import Gradients, LossFunction, names
+from unrolled.train.gradients import Gradients, LossFunction, clip, names, step
 from unrolled.train.interruption import Interruption
 from unrolled.train.optimizers import OPTIMIZERS
 from unrolled.train.rate import Rate
@@ -26,34 +27,6 @@ from unrolled.train.settings import TrainSettings
 from unrolled.train.stopping import Stopping
 
 Validate = Callable[[nn.Module], Mapping[str, float]]
-
-
-class Batches(Protocol):
-    """What ``fit`` asks of a corpus (``data.batching.Batches`` is one)."""
-
-    def plan(self, epoch: int) -> Sequence[Any]:
-        """The rows of each batch, the same for the same epoch always."""
-        ...
-
-    def load(self, rows: Any) -> Any:
-        """A batch: a tree of tensors, rows first."""
-        ...
-
-    def places(self, rows: Any) -> list[str]:
-        """Where the rows stand in the user's file."""
-        ...
-
-    def longest(self) -> Any:
-        """The rows of the batch with the most symbols."""
-        ...
-
-
-class Portion(NamedTuple):
-    """A batch of an update: loaded when its turn comes, named when something is wrong with it."""
-
-    load: Callable[[], Any]  # None where this process has no row of it
-    mine: Callable[[], list[str]]  # places of the rows that this process loads
-    places: Callable[[], list[str]]  # places of all its rows
 
 
 class Trainer:
@@ -86,9 +59,8 @@ class Trainer:
             optimizer=OPTIMIZERS.build(settings.optimizer).build(self.gradients.parameters, settings.learning_rate),
             schedule=SCHEDULES.build(settings.schedule),
             average=AVERAGES.build(settings.average),
-            stopping=Stopping(settings.stop_on, settings.patience),
+            stopping=Stopping(settings.stop_on or "loss", settings.patience),
             world=self.world,
-            seed=settings.seed,
             record={**(record or {}), "train": {**settings.tree(), "precision": self.precision}},
         )
         self.world.same(list(self.run.weights.values()))
@@ -97,7 +69,6 @@ class Trainer:
         self._asked = False  # someone asked to stop, agreed between the processes
         self._walking = False  # inside fit, where the share of epochs is known
         self._rate = Rate()
-        self._plan: tuple[int, Sequence[Any]] | None = None
         self._started = time.monotonic()
 
     def autocast(self) -> Any:
@@ -111,7 +82,7 @@ class Trainer:
         change. Raises UnrolledError where the loss or the gradient is not a finite number (the weights stay as they
         were), and where a single row does not fit the memory.
         """
-        return self._update([Portion(lambda: batch, list, list)])[1]
+        return self._update([given(batch)])[1]
 
     def fit(self, batches: Batches, validate: Validate | None = None, *, resume: bool = False) -> Iterator[Report]:
         """Train to the end, one report after the other; the last is Stopped.
@@ -123,7 +94,7 @@ class Trainer:
         """
         with self._interruption:
             yield from self._begin(resume)
-            at = self.run.position
+            at, corpus = self.run.position, Corpus(batches, self.world)
             while True:
                 reason = self._reason()
                 if validate is not None and self._validation_is_due(reason):
@@ -133,7 +104,7 @@ class Trainer:
                     break
                 if self._save_is_due():
                     yield from self._save()
-                yield from self._walk(batches)
+                yield from self._walk(corpus)
             if at.saved_step != at.step:
                 yield from self._save()
             yield Stopped(reason, at.step, self.run.stopping.best_step, self.run.stopping.best, at.elapsed)
@@ -143,23 +114,24 @@ class Trainer:
 
         Without a validation an average, where one is kept, is put in.
         """
-        weights = self.run.best_weights(self.folder)
+        weights = self.world.first_does(lambda: self.run.best_weights(self.folder))
         if weights is not None:
             checkpoint.load_weights(self.model, weights, "the best weights")
         return self.run.stopping.best_step
 
     def dry_run(self, batches: Batches) -> Trial:
         """The longest batch through forward, backward and update, with a rate of 0: the weights stay as they are."""
-        rows = batches.longest()
-        portion = self._portion(batches, rows)
+        portion = Corpus(batches, self.world).longest()
         optimizer = OPTIMIZERS.build(self.settings.optimizer).build(self.gradients.parameters, 0.0)
+        before = self.run.position.elapsed
         with randomness.kept(self.world.device), memory.Peak(self.world.device) as peak:
             started = time.perf_counter()
             pieces = sum(split.pieces for split in self._collect([portion])) or 1
             _, _, symbols = self._apply(optimizer, 0.0, [portion])
             seconds = time.perf_counter() - started
         self.gradients.clear()
-        return Trial(len(rows), symbols, pieces, seconds, peak.bytes)
+        self.run.position.elapsed = before
+        return Trial(len(portion.places()), symbols, pieces, seconds, peak.bytes)
 
     def _update(self, portions: Sequence[Portion]) -> tuple[list[Split], Step]:
         """One step on the sum of several batches."""
@@ -204,19 +176,8 @@ class Trainer:
         loss, norm = total / max(count, 1), norm / max(count, 1)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise self._refusal("loss" if not math.isfinite(loss) else "gradient", portions)
-        scale = 1 / max(count, 1)
-        if self.settings.clip_norm is not None and norm > self.settings.clip_norm:
-            scale *= self.settings.clip_norm / norm
-        torch._foreach_mul_(gradients, scale)
-        if self.settings.clip_value is not None:
-            torch._foreach_clamp_min_(gradients, -self.settings.clip_value)
-            torch._foreach_clamp_max_(gradients, self.settings.clip_value)
-        for parameter, gradient in zip(self.gradients.parameters, gradients, strict=True):
-            parameter.grad = gradient
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        clip(gradients, 1 / max(count, 1), norm, self.settings.clip_norm, self.settings.clip_value)
+        step(optimizer, self.gradients.parameters, gradients, learning_rate)
         return loss, norm, int(count)
 
     def _numbers(self, gradients: Sequence[Tensor]) -> tuple[float, float]:
@@ -226,41 +187,29 @@ class Trainer:
         loss, size = torch.stack([norm.new_zeros(()) if total is None else total.to(norm.dtype), norm]).tolist()
         return loss, size
 
-    def _walk(self, batches: Batches) -> Iterator[Report]:
+    def _walk(self, corpus: Corpus) -> Iterator[Report]:
         """The next update of the corpus."""
-        at = self.run.position
-        if self._plan is None or self._plan[0] != at.epoch:
-            self._plan = at.epoch, batches.plan(at.epoch)
-        plan = self._plan[1]
-        if len(plan) == 0:
-            raise DataError("there is no batch to train on: the training data is empty.")
-        at.batches = len(plan)
-        chosen = plan[at.batch : at.batch + self.settings.accumulate]
-        epoch = at.epoch
-        splits, step = self._update([self._portion(batches, rows) for rows in chosen])
-        at.batch += len(chosen)
-        if at.batch >= len(plan):
-            at.epoch, at.batch = at.epoch + 1, 0
+        at, epoch = self.run.position, self.run.position.epoch
+        at.batches = corpus.size(epoch)
+        portions = corpus.take(epoch, at.batch, self.settings.accumulate)
+        splits, done = self._update(portions)
+        at.batch += len(portions)
+        if at.batch >= at.batches:
+            at.epoch, at.batch = epoch + 1, 0
         yield from splits
-        yield step._replace(epoch=epoch, seconds_left=self._seconds_left())
-
-    def _portion(self, batches: Batches, rows: Any) -> Portion:
-        mine = rows[self.world.rank :: self.world.size]
-        return Portion(
-            load=lambda: batches.load(mine) if len(mine) else None,
-            mine=lambda: batches.places(mine),
-            places=lambda: batches.places(rows),
-        )
+        yield done._replace(seconds_left=self._seconds_left())
 
     def _validate(self, validate: Validate) -> Iterator[Report]:
         """Score the weights that would be kept; save them where they are the best; save a checkpoint."""
         run, at = self.run, self.run.position
+        before = run.average.state()
         run.average.validating(run.weights)
         started = time.monotonic()
         scores, seconds = self.world.first_does(lambda: (self._scores(validate), time.monotonic() - started))
         self._tell_time()
         if scores is None:
             self._asked = True
+            run.average.restore(before)
             return
         better = run.stopping.observe(at.step, scores)
         run.schedule.observe(better)
@@ -294,6 +243,7 @@ class Trainer:
 
     def _begin(self, resume: bool) -> Iterator[Report]:
         """Take up a checkpoint, or make sure that none would be overwritten."""
+        self._asked = False
         if self.folder is not None:
             resumed = self.run.resume(self.folder, resume)
             if resumed is not None:
@@ -336,7 +286,7 @@ class Trainer:
         """The error of an update that is not a number."""
         found = checkpoint.steps(self.folder) if self.folder is not None else []
         kept = f"The last good checkpoint is kept: {found[0]}." if found else "There is no checkpoint yet."
-        places = names([place for portion in portions for place in portion.places()])
+        places = names(list(all_places(portions)))
         return UnrolledError(
             f"step {self.run.position.step + 1}: the {what} of this batch is not a finite number"
             f"{f' (lines: {places})' if places else ''}. The weights were not changed. {kept} "
