@@ -1,0 +1,270 @@
+"""A synchronous grammar: rules with two sides build a phrase and its translation together, so the links come for free.
+
+Each part of a rule is derived once and placed on both sides; the notation is explained at the head of ``phrases.rules.txt``.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple
+
+from unrolled.base.errors import DataError
+from unrolled.data.builtin.words import Agreement, Word
+
+
+@dataclass(slots=True, eq=False)
+class Leaf:
+    """A word at its place: what it agrees with, and the form asked for."""
+
+    word: Word
+    agreement: Agreement
+    form: str | None
+    leans: bool = False
+
+
+class Derived(NamedTuple):
+    """A phrase in both languages, not spelled yet, and which words translate each other."""
+
+    sides: tuple[list[Leaf], list[Leaf]]
+    links: list[tuple[Leaf, Leaf]]
+    agreement: Agreement
+
+
+class Entry(NamedTuple):
+    """A word class's member: the words of both sides, all translating each other. A noun's gender is the French one."""
+
+    sides: tuple[tuple[Word, ...], tuple[Word, ...]]
+    gender: str | None = None
+    number: str | None = None
+    counted: bool = False
+
+
+class Item(NamedTuple):
+    """One place of one side of a rule: a part of the rule (by its name) or a word."""
+
+    part: str | None
+    word: Word | None
+    form: str | None
+    marks: str
+    leans: bool
+
+
+@dataclass(slots=True)
+class Rule:
+    weight: float
+    parts: dict[
+        str, str
+    ]  # the name in the rule → the phrase or word class it stands for, in the order of the first side
+    sides: tuple[list[Item], list[Item]]
+    links: list[tuple[int, int]]  # places on both sides that translate each other, beyond the parts themselves
+    features: dict[str, str]
+    barred: dict[str, str]
+    joint: bool
+
+
+@dataclass(slots=True)
+class Phrase:
+    domain: bool
+    rules: list[Rule] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+
+_ITEM = re.compile(r'^(?P<name>"[^"]+"|\.|[^._>{}\s]+?)(?:\.(?P<form>[a-z]+))?(?:_(?P<marks>\d+))?(?P<leans>>)?$')
+_PART = re.compile(r"^(?P<symbol>[A-Z][A-Za-z]+(?:\(\S*\))?|[A-Z](?=\d*$))\d*$")
+_FEATURES = {
+    **dict.fromkeys(("singular", "plural"), "number"),
+    **dict.fromkeys(("first", "second", "third"), "person"),
+    **dict.fromkeys(("masculine", "feminine"), "gender"),
+}
+
+
+class Grammar:
+    """Rules as text, word classes as entries; ``derive`` draws one phrase."""
+
+    def __init__(
+        self,
+        rules: str,
+        classes: Mapping[str, Sequence[Entry]],
+        literals: tuple[Callable[[str], Word], Callable[[str], Word]],
+    ) -> None:
+        self._classes = classes
+        self._literals = literals
+        self._sections = _sections(rules)
+        self._phrases: dict[str, Phrase] = {}
+
+    def derive(self, symbol: str, draw: random.Random) -> Derived:
+        """A phrase of the kind ``symbol``, each rule drawn by its weight."""
+        return self._derive(symbol, draw, Agreement())
+
+    def _derive(self, symbol: str, draw: random.Random, agreement: Agreement) -> Derived:
+        if symbol in self._classes:
+            return _lexical(draw.choice(self._classes[symbol]), draw, agreement)
+        phrase = self._phrases.get(symbol) or self._compile(symbol)
+        if phrase.domain:
+            agreement = Agreement()
+        rule = _choose(phrase, draw, agreement)
+        for feature, value in rule.features.items():
+            setattr(agreement, feature, value)
+        parts: dict[str, Derived] = {}
+        for name, below in rule.parts.items():
+            parts[name] = self._derive(below, draw, agreement)
+            while any(
+                _same(parts[name], other) for key, other in parts.items() if key != name and rule.parts[key] == below
+            ):
+                parts[name] = self._derive(below, draw, agreement)
+        if rule.joint:
+            genders = [part.agreement.gender for part in parts.values()]
+            agreement.gender = "feminine" if all(gender == "feminine" for gender in genders) else "masculine"
+        return _assemble(rule, parts, agreement)
+
+    def _compile(self, symbol: str) -> Phrase:
+        """The rules of ``symbol``: its own and those of every head with parameters that fits it."""
+        phrase: Phrase | None = None
+        for head, domain, lines in self._sections:
+            bound = _bind(head, symbol)
+            if bound is not None:
+                phrase = phrase or Phrase(domain)
+                phrase.rules += [self._rule(line, bound) for line in lines]
+        if phrase is None:
+            raise DataError(f"the grammar has neither rules nor words for '{symbol}'. Add a section of that name.")
+        phrase.weights = [rule.weight for rule in phrase.rules]
+        self._phrases[symbol] = phrase
+        return phrase
+
+    def _rule(self, line: str, bound: Mapping[str, str]) -> Rule:
+        text, _, flags = line.partition("{")
+        weight, _, rest = text.partition(" ") if text[0].isdigit() else ("1", "", text)
+        halves = [half.split() for half in rest.split("|")]
+        halves = halves * 2 if len(halves) == 1 else halves
+        parts: dict[str, str] = {}
+        sides = (self._side(halves[0], 0, bound, parts), self._side(halves[1], 1, bound, parts))
+        features: dict[str, str] = {}
+        barred: dict[str, str] = {}
+        for flag in flags.rstrip("} ").split():
+            if flag != "joint":
+                (barred if flag.startswith("not-") else features)[_FEATURES[flag.removeprefix("not-")]] = (
+                    flag.removeprefix("not-")
+                )
+        return Rule(float(weight), parts, sides, _tie(sides, line), features, barred, "joint" in flags)
+
+    def _side(self, tokens: Sequence[str], side: int, bound: Mapping[str, str], parts: dict[str, str]) -> list[Item]:
+        items = []
+        for token in tokens:
+            match = _ITEM.match(token)
+            if match is None:
+                raise DataError(f"the grammar cannot read '{token}'. Write a word, a Phrase, word_1 or Word.form.")
+            name, form, marks = match["name"], match["form"], match["marks"] or ""
+            part = _PART.match(name)
+            if part and (len(part["symbol"]) > 1 or part["symbol"] in bound):
+                parts.setdefault(name, _substitute(part["symbol"], bound))
+                items.append(Item(name, None, form, marks, False))
+            elif token != "nothing":
+                items.append(Item(None, self._literals[side](name), form, marks, bool(match["leans"])))
+        return items
+
+
+def _sections(text: str) -> list[tuple[str, bool, list[str]]]:
+    sections: list[tuple[str, bool, list[str]]] = []
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line[0].isspace():
+            sections[-1][2].append(line.strip())
+        else:
+            sections.append((line.removeprefix("domain ").strip(), line.startswith("domain "), []))
+    return sections
+
+
+def _arguments(symbol: str) -> tuple[str, list[str]]:
+    name, _, inside = symbol.partition("(")
+    return name, inside.removesuffix(")").split(",") if inside else []
+
+
+def _bind(head: str, symbol: str) -> dict[str, str] | None:
+    """What the parameters (single letters) of ``head`` stand for in ``symbol``; None where they do not fit."""
+    (name, parameters), (wanted, arguments) = _arguments(head), _arguments(symbol)
+    if name != wanted or len(parameters) != len(arguments):
+        return None
+    bound = {}
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        if len(parameter) == 1:
+            bound[parameter] = argument
+        elif parameter != argument:
+            return None
+    return bound
+
+
+def _substitute(symbol: str, bound: Mapping[str, str]) -> str:
+    if symbol in bound:
+        return bound[symbol]
+    name, arguments = _arguments(symbol)
+    return f"{name}({','.join(bound.get(a, a) for a in arguments)})" if arguments else name
+
+
+def _tie(sides: tuple[list[Item], list[Item]], line: str) -> list[tuple[int, int]]:
+    """Places that translate each other: by their digits, and the words without one in order."""
+    left, right = ([i for i, item in enumerate(side) if not (item.part or item.marks or item.leans)] for side in sides)
+    if len(left) != len(right):
+        raise DataError(
+            f"the rule '{line}' has {len(left)} words without a digit on one side and {len(right)} on the other."
+        )
+    links = list(zip(left, right, strict=True))
+    for (i, one), (j, other) in product(enumerate(sides[0]), enumerate(sides[1])):
+        same = one.part is not None and one.part == other.part
+        if set(one.marks) & set(other.marks) and not same:
+            links.append((i, j))
+    return links
+
+
+def _choose(phrase: Phrase, draw: random.Random, agreement: Agreement) -> Rule:
+    rule = draw.choices(phrase.rules, phrase.weights)[0]
+    if _holds(rule, agreement):
+        return rule
+    fitting = [
+        (rule, weight) for rule, weight in zip(phrase.rules, phrase.weights, strict=True) if _holds(rule, agreement)
+    ]
+    return draw.choices([rule for rule, _ in fitting], [weight for _, weight in fitting])[0]
+
+
+def _holds(rule: Rule, agreement: Agreement) -> bool:
+    return all(getattr(agreement, feature) in (None, value) for feature, value in rule.features.items()) and not any(
+        getattr(agreement, feature) == value for feature, value in rule.barred.items()
+    )
+
+
+def _lexical(entry: Entry, draw: random.Random, agreement: Agreement) -> Derived:
+    if entry.gender:
+        agreement.gender = entry.gender
+    if entry.counted and agreement.number is None:
+        agreement.number = "plural" if draw.random() < 0.4 else "singular"
+    left, right = ([Leaf(word, agreement, None) for word in side] for side in entry.sides)
+    return Derived((left, right), list(product(left, right)), agreement)
+
+
+def _same(one: Derived, other: Derived) -> bool:
+    return [leaf.word for leaf in one.sides[0]] == [leaf.word for leaf in other.sides[0]]
+
+
+def _assemble(rule: Rule, parts: Mapping[str, Derived], agreement: Agreement) -> Derived:
+    placed: list[list[list[Leaf]]] = []
+    for side, items in enumerate(rule.sides):
+        row = []
+        for item in items:
+            if item.word is not None:
+                row.append([Leaf(item.word, agreement, item.form, item.leans)])
+            else:
+                leaves = parts[str(item.part)].sides[side]
+                if item.form:
+                    for leaf in leaves:
+                        leaf.form = leaf.form or item.form
+                row.append(leaves)
+        placed.append(row)
+    links = [link for part in parts.values() for link in part.links]
+    for i, j in rule.links:
+        links.extend(product(placed[0][i], placed[1][j]))
+    left, right = ([leaf for leaves in row for leaf in leaves] for row in placed)
+    return Derived((left, right), links, agreement)
