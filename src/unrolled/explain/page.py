@@ -61,8 +61,8 @@ def report(explanations: Sequence[Explanation], scores: Mapping[str, Any] | None
 <body>
 <main>
 <h1 dir="auto">{escape(title)}</h1>
-<p class="lead">Each row is a word of the output, each column a word of the input. The stronger a cell, the more the model
-drew on that input word when it wrote the output word. Hover over a cell for its number.</p>
+<p class="lead">Each row is a word of the output, each column a word of the input. The stronger a cell, the more the
+model drew on that input word when it wrote the output word. Hover over a cell for its number.</p>
 {_scores(scores or {})}
 <h2>{"One example" if one else f"{len(explanations)} examples"}</h2>
 {"".join(_article(explanation) for explanation in explanations)}

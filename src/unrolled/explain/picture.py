@@ -11,7 +11,7 @@ from unrolled.explain.lettering import ems, printable, shorten, wrap
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
 
-Ink = Literal["paper", "ink", "muted", "tile", "heat", "over", "gold"]
+Ink = Literal["paper", "ink", "muted", "tile", "heat", "low", "middle", "high", "gold"]
 
 LIGHT: dict[Ink, str] = {
     "paper": "#ffffff",
@@ -19,7 +19,9 @@ LIGHT: dict[Ink, str] = {
     "muted": "#5f6c79",
     "tile": "#eff3f7",
     "heat": "#08509b",
-    "over": "#ffffff",
+    "low": "#000000",
+    "middle": "#000000",
+    "high": "#ffffff",
     "gold": "#d9740b",
 }
 DARK: dict[Ink, str] = {
@@ -28,10 +30,13 @@ DARK: dict[Ink, str] = {
     "muted": "#93a1af",
     "tile": "#1c2631",
     "heat": "#62b0ff",
-    "over": "#071421",
+    "low": "#ffffff",
+    "middle": "#000000",
+    "high": "#000000",
     "gold": "#ffb14e",
 }
-"""One hue for weights, laid over the tile by its opacity, so that both grounds read alike; orange only outlines."""
+"""One hue for weights, laid over the tile by its opacity, so that both grounds read alike; orange only outlines.
+``low``, ``middle`` and ``high`` are for numbers on the hue: by weight, each keeps a contrast of 4.5 on both grounds."""
 
 
 class Box(NamedTuple):
@@ -177,7 +182,7 @@ def _cell(grid: Grid, row: int, x: float, weight: float, title: str) -> list[Box
     if weight >= 0.005:
         shapes.append(Box(x + 1, y, size, size, "heat", round(weight, 3), radius, title=named))
     if weight >= 0.05 and grid.cell > 24:
-        ink: Ink = "over" if weight > 0.5 else "ink"
+        ink: Ink = "high" if weight > 0.75 else "middle" if weight > 0.59 else "low"
         middle = x + grid.cell / 2, grid.y(row) + grid.cell / 2 + 4
         shapes.append(Label(*middle, f"{100 * weight:.0f}", 11.5, ink, "middle", title=named))
     return shapes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import unicodedata
@@ -88,8 +89,9 @@ def _front(facts: Facts) -> str:
         "rnn",
         "safetensors",
     ]
-    if facts.scores:
-        tree["metrics"] = list(dict.fromkeys(_slug(score.name) for score in facts.scores))
+    finite = [score for score in facts.scores if math.isfinite(score.value)]
+    if finite:
+        tree["metrics"] = list(dict.fromkeys(_slug(score.name) for score in finite))
         dataset = _clean(facts.test_data) or "held-out data"
         measured = [
             {"type": _slug(score.name), "value": float(score.value), "name": _clean(score.name)}
@@ -140,8 +142,9 @@ def _trust(facts: Facts) -> str:
         return ""
     rows = [(_plain(line.value), _plain(line.chance), _plain(line.sentence)) for line in facts.trust]
     return (
-        "## How far to trust its attention\n\nSource words were replaced by the unknown symbol one at a time, and the "
-        f"loss of each target word compared with where the model looked.\n\n{_table(('Value', 'Chance', 'Meaning'), rows)}"
+        "## How far to trust its attention\n\nSource words were replaced by the unknown symbol one at a time, and what "
+        "each target word lost was compared with where the model looked.\n\n"
+        f"{_table(('Value', 'Chance', 'Meaning'), rows)}"
     )
 
 
@@ -178,8 +181,8 @@ def _licence(facts: Facts) -> str:
     if facts.licence:
         return f"## Licence\n\n{_plain(facts.licence)}"
     return (
-        "## Licence\n\nNot chosen yet. Before you share this model, look at the licence of its training data, then write "
-        "`license: …` at the top of this file and the name here."
+        "## Licence\n\nNot chosen yet. Before you share this model, look at the licence of its training data, then "
+        "write `license: …` at the top of this file and the name here."
     )
 
 

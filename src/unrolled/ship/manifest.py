@@ -112,11 +112,18 @@ def _sealed_tree(path: Path) -> Tree:
                     f"{path}: was changed since it was saved. If you did so on purpose, delete its first line. "
                     "If not, copy the whole folder again from where it was saved."
                 )
+        elif not _starts_with_format(content):
+            raise DataError(f"{path}: does not start with 'format:'. {_AGAIN}")
         return read_yaml(path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}). {_AGAIN}") from None
     except SettingsError as error:
         raise DataError(f"{error} {_AGAIN}") from None
+
+
+def _starts_with_format(content: bytes) -> bool:
+    lines = (line.strip() for line in content.removeprefix(b"\xef\xbb\xbf").splitlines())
+    return next((line.startswith(b"format:") for line in lines if line and not line.startswith(b"#")), False)
 
 
 def _listed(path: Path, files: Any) -> dict[str, tuple[int, str]]:
