@@ -1,1 +1,10 @@
+"""Search: argmax, beam and sampling over any engine that speaks the step protocol; NumPy only."""
 
+from unrolled.search import argmax, beam, sampling  # noqa: F401  (they register themselves)
+from unrolled.search.diagnosis import diagnose
+from unrolled.search.hypothesis import Hypothesis
+from unrolled.search.searcher import Searcher, decode
+from unrolled.search.settings import SEARCHERS, SearchSettings
+from unrolled.search.unknown import replace_unknown
+
+__all__ = ["SEARCHERS", "Hypothesis", "SearchSettings", "Searcher", "decode", "diagnose", "replace_unknown"]
