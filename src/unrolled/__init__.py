@@ -1,0 +1,40 @@
+"""unrolled: train, see through and ship recurrent and attention sequence models, from your own file.
+
+model = unrolled.train("pairs.tsv", preset="bahdanau")
+model.predict(["…"]); model.explain("…"); model.save("runs/x"); unrolled.load("runs/x")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unrolled.explain.explanation import Explanation
+    from unrolled.pipeline import Model
+    from unrolled.runs import train
+
+_PLACES = {
+    "train": ("unrolled.runs", "train"),
+    "Model": ("unrolled.pipeline", "Model"),
+    "Explanation": ("unrolled.explain.explanation", "Explanation"),
+    "layers": ("unrolled.layers", None),
+}
+
+__all__ = ["Explanation", "Model", "layers", "load", "train"]
+
+
+def load(folder: str, *, device: str = "auto") -> Model:
+    """A saved model, on any device (``auto``: a GPU where there is one)."""
+    from unrolled.pipeline import Model
+
+    return Model.load(folder, device=device)
+
+
+def __getattr__(name: str) -> Any:
+    """Rooms are opened when they are asked for: ``import unrolled`` alone imports no torch."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'unrolled' has no attribute '{name}'")
+    place, attribute = _PLACES[name]
+    module = import_module(place)
+    return module if attribute is None else getattr(module, attribute)

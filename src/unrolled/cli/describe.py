@@ -1,0 +1,52 @@
+"""``unrolled describe``: what a model or a preset is made of, with the formula of each part's parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def describe(
+    model: Annotated[str, typer.Argument(help="Folder of a saved model, or the name of a preset.")],
+    source_vocabulary: Annotated[int, typer.Option(min=5, help="A preset's source symbols.")] = 8000,
+    target_vocabulary: Annotated[int, typer.Option(min=5, help="A preset's target symbols.")] = 8000,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
+) -> None:
+    """Show the parts, their parameters with the formula, and the memory they need."""
+    from unrolled.cli.output import size, table, tell, tell_json
+    from unrolled.workshop.parts import flat_parts
+
+    network, said = _open(model, source_vocabulary, target_vocabulary)
+    rows = flat_parts(network)
+    total = sum(tensor.numel() for tensor in network.parameters())
+    if as_json:
+        tell_json({"model": model, "parameters": total, "bytes": 4 * total, "parts": [row._asdict() for row in rows]})
+        return
+    cells = [("  " * row.depth + row.path.rsplit(".", 1)[-1], row.note, f"{row.parameters:,}", row.formula) for row in rows]
+    table(("part", "kind and sizes", "parameters", "formula"), cells, title=model, right=(2,))
+    for sentence in said:
+        tell(sentence)
+    tell(f"{total:,} parameters: {size(4 * total)} saved; {size(16 * total)} in training (weights, gradients, two moments).")
+
+
+def _open(model: str, source: int, target: int) -> tuple[nn.Module, list[str]]:
+    from unrolled.workshop.plan import layers_of, plan, preset_names
+
+    if model in preset_names() and not Path(model).exists():
+        from unrolled.models import MODELS
+
+        settings = plan(layers_of(model)).settings
+        tied = settings["text"]["joint"] or settings["model"].get("tie") == "all"
+        built: Any = MODELS.build(settings["model"], source, source if tied else target, where="model")
+        return built, [f"A preset, shown with {source:,} source and {source if tied else target:,} target symbols."]
+    from unrolled.pipeline import Model
+
+    opened = Model.load(model, device="cpu")
+    said = [f"Text: {opened.text.source.kind} → {opened.text.target.kind}."]
+    said += [f"{score.name} {score.value:.3f} ({score.signature})" for score in opened.scores]
+    return opened.network, said

@@ -1,0 +1,37 @@
+"""``unrolled explain``: where the model looked, drawn, with a number that says how far to trust the drawing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def explain(
+    model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
+    text: Annotated[str, typer.Argument(help="One input line.")],
+    target: Annotated[str | None, typer.Option(help="Explain this output instead of the model's own.")] = None,
+    to: Annotated[str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")] = None,
+    trusted: Annotated[bool, typer.Option("--trust/--no-trust", help="Measure how far the weights can be trusted.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as one line of JSON.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+) -> None:
+    """Show which input words each output word looked at."""
+    from unrolled.cli.output import draw, tell, tell_json
+    from unrolled.explain.explanation import check_suffix
+    from unrolled.pipeline import Model
+    from unrolled.progress import say
+
+    if to:
+        check_suffix(to)
+    opened = Model.load(model, device=device)
+    found = opened.explain(text, target, trusted=trusted)
+    if to:
+        say(f"written: {found.to(to)}")
+    if as_json:
+        tell_json(found.to_dict())
+    else:
+        tell(found.target_text)
+        draw(found)
+        for measure in (found.faithfulness or {}).values():
+            tell(measure.sentence)

@@ -1,0 +1,69 @@
+"""The command line: one file a command, and one place where an error becomes a sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from unrolled.base.errors import UnrolledError
+from unrolled.cli import check, demo, describe, evaluate, explain, predict, score, selfcheck, train
+
+app = typer.Typer(
+    name="unrolled",
+    help="Train, see through and ship recurrent and attention sequence models, from your own file.",
+    epilog="Start with: unrolled demo. Every command has --help, and --json for machines. "
+    "Exit codes: 0 done, 1 failed, 2 usage, 3 data, 4 a gate missed, 5 a part missing, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for command in (demo, check, train, predict, score, evaluate, explain, describe, selfcheck):
+    name = command.__name__.rsplit(".", 1)[-1]
+    app.command(name)(getattr(command, name))
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if show:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"unrolled {installed('unrolled')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code; a user's mistake never shows a traceback."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    try:
+        app()
+    except UnrolledError as error:
+        leave(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        leave("interrupted.", 130)
+    except BrokenPipeError:
+        # The reader of a pipe went away (`unrolled predict … | head`): nothing more to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        leave(f"{place}{error.strerror or error}.", 1)
+    except MemoryError:
+        leave("out of memory. Use a smaller batch (--set train.batch_tokens=…) or a smaller model.", 1)
+
+
+def leave(message: str, code: int) -> None:
+    """Print the error as one sentence on stderr and exit with ``code``."""
+    sys.stdout.flush()
+    typer.echo(f"error: {message}", err=True)
+    sys.exit(code)

@@ -1,0 +1,40 @@
+"""``unrolled selfcheck``: does this model, on this device, keep the promises that every model makes?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unrolled.base.errors import GateError
+
+
+def selfcheck(
+    model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
+    file: Annotated[str | None, typer.Argument(help="Lines to check with; none: random ones of the vocabulary.")] = None,
+    lines: Annotated[int, typer.Option(min=2, help="How many lines at most.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+) -> None:
+    """Check: batch of 1 = batch of N, any order, any padding, beam 1 = argmax, step by step = whole pass, saved = loaded.
+
+    Exit code 4 if one does not hold.
+    """
+    from itertools import islice
+
+    from unrolled.cli.output import table, tell_json
+    from unrolled.data.lines import lines_of
+    from unrolled.pipeline import Model
+    from unrolled.workshop.promises import check_promises
+
+    opened = Model.load(model, device=device)
+    given = list(islice(lines_of(file), lines)) if file else None
+    found = check_promises(opened, given, lines)
+    if as_json:
+        tell_json({"model": model, "device": str(opened.device), "checks": [one._asdict() for one in found]})
+    else:
+        rows = [("holds" if one.holds else "BROKEN", one.name, one.detail) for one in found]
+        table(("", "promise", "measured"), rows, title=f"{model} on {opened.device}")
+    broken = [one.name for one in found if not one.holds]
+    if broken:
+        raise GateError(f"{model}: {len(broken)} of {len(found)} promises broken: {', '.join(broken)}.")

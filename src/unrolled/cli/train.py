@@ -1,0 +1,172 @@
+"""``unrolled train``: from a file to a trained, scored and saved model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unrolled.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from unrolled.runs import Run
+
+FILES = "Data"
+HOW = "Model and training"
+
+
+def train(
+    data: Annotated[
+        str | None,
+        typer.Argument(help="TSV, CSV, JSON lines, Parquet (also .gz), a folder with train/valid/test, or a data set's name."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="Parallel text instead: the sources.", rich_help_panel=FILES)] = None,
+    target: Annotated[str | None, typer.Option(help="Parallel text instead: the targets.", rich_help_panel=FILES)] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns by name or number, e.g. 2,1.", rich_help_panel=FILES)] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation table; none: some rows are held out.", rich_help_panel=FILES)] = None,
+    valid_source: Annotated[str | None, typer.Option(help="Validation sources.", rich_help_panel=FILES)] = None,
+    valid_target: Annotated[str | None, typer.Option(help="Validation targets.", rich_help_panel=FILES)] = None,
+    test: Annotated[str | None, typer.Option(help="Test table, scored at the end.", rich_help_panel=FILES)] = None,
+    test_source: Annotated[str | None, typer.Option(help="Test sources.", rich_help_panel=FILES)] = None,
+    test_target: Annotated[str | None, typer.Option(help="Test targets.", rich_help_panel=FILES)] = None,
+    out: Annotated[str | None, typer.Option(help="Folder of the model; runs/NAME if not given.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Settings to start from: default, bahdanau, luong, cho, seq2seq, each also -small.", rich_help_panel=HOW)] = None,
+    task: Annotated[str | None, typer.Option(help="What is learnt; translate: a text from a text.", rich_help_panel=HOW)] = None,
+    config: Annotated[str | None, typer.Option(help="A settings file (YAML).", rich_help_panel=HOW)] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, e.g. --set model.encoder.layers=2.", rich_help_panel=HOW)] = None,
+    minutes: Annotated[float | None, typer.Option(help="Fit schedule and stopping into so many minutes.", rich_help_panel=HOW)] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed, another model.", rich_help_panel=HOW)] = None,
+    devices: Annotated[int, typer.Option(min=1, help="Processes on this machine, one a device.", rich_help_panel=HOW)] = 1,
+    start: Annotated[str | None, typer.Option("--from", help="Go on from a saved model, with its own vocabulary.", rich_help_panel=HOW)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="The longest batch through one step: memory and time.")] = False,
+    explain_settings: Annotated[bool, typer.Option("--explain-settings", help="Every setting and where it comes from; no training.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as one line of JSON.")] = False,
+) -> None:
+    """Train a model on your own pairs and save it, scored and with its card.
+
+    What is not told is concluded from the data, and said. Settings: flag > file > resumed run > preset > default.
+    """
+    from unrolled.workshop.sources import Sources
+
+    sources = Sources(
+        data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
+        test=test, test_source=test_source, test_target=test_target,
+    )  # fmt: skip
+    if resume and out is None and not sources.files():
+        raise UsageError("--resume: say which run with --out, or repeat its data.")
+    if devices > 1 and "WORLD_SIZE" not in os.environ:
+        _launch(devices)
+        return
+    from unrolled.data.table import wanted
+    from unrolled.runs import Run, default_name
+
+    flags = _flags(task, minutes, seed, wanted(columns))
+    place = out or str(Path("runs") / default_name(sources))
+    run = Run(
+        sources, place, preset=preset, config=config, flags=flags, assignments=set_ or [], resume=resume, start=start
+    )
+    if explain_settings:
+        _explain(run, as_json=as_json)
+    elif dry_run:
+        _dry_run(run, as_json=as_json)
+    else:
+        _train(run, as_json=as_json)
+
+
+def _flags(task: str | None, minutes: float | None, seed: int | None, columns: Any) -> dict[str, Any]:
+    flags: dict[str, Any] = {"task": task} if task else {}
+    training = {name: value for name, value in (("minutes", minutes), ("seed", seed)) if value is not None}
+    if training:
+        flags["train"] = training
+    if columns is not None:
+        flags["data"] = {"columns": tuple(columns)}
+    return flags
+
+
+def _launch(devices: int) -> None:
+    """The same command again, once a device, under torchrun."""
+    import subprocess
+
+    words = sys.argv[1:]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
+    code = subprocess.run([*command, "-m", "unrolled", *words], check=False).returncode
+    raise typer.Exit(code if 0 <= code < 128 else 1)
+
+
+def _explain(run: Run, *, as_json: bool) -> None:
+    from unrolled.cli.output import table, tell_json
+
+    if as_json:
+        tell_json({name: {"value": value, "origin": origin} for name, value, origin in run.plan.table()})
+        return
+    rows = [(name, "–" if value is None else str(value), origin) for name, value, origin in run.plan.table()]
+    table(("setting", "value", "from"), rows)
+
+
+def _prepare(run: Run) -> None:
+    from unrolled.progress import say
+
+    for sentence in run.said:
+        say(sentence)
+    run.prepare()
+    parameters = sum(tensor.numel() for tensor in run.network.parameters())
+    text = run.text
+    say(
+        f"{len(run.batches()):,} training and {len(run.batches('valid')):,} validation rows; "
+        f"{text.source.vocabulary_size:,} source and {text.target.vocabulary_size:,} target symbols"
+        f"{' (shared)' if text.joint else ''}; {parameters:,} parameters."
+    )
+    batches = run.batches()
+    if batches.dropped or batches.cut:
+        say(f"{batches.dropped + batches.cut:,} rows are longer than data.max_length and were {'left out' if batches.dropped else 'cut'}.")
+
+
+def _dry_run(run: Run, *, as_json: bool) -> None:
+    from unrolled.cli.output import size, tell, tell_json
+
+    _prepare(run)
+    trial = run.dry_run()
+    if as_json:
+        tell_json(trial._asdict())
+        return
+    pieces = "in one piece" if trial.pieces == 1 else f"split into {trial.pieces} pieces"
+    tell(
+        f"The longest batch ({trial.rows} rows, {trial.symbols} predicted symbols) runs {pieces}: "
+        f"{trial.seconds:.2f} s an update, {size(trial.memory)} of memory at the peak."
+    )
+
+
+def _train(run: Run, *, as_json: bool) -> None:
+    from unrolled.cli.output import number, table, tell, tell_json
+    from unrolled.progress import Progress, duration, say
+
+    _prepare(run)
+    progress = Progress(quiet=not run.world.first)
+    for report in run.fit():
+        progress.show(report)
+    if run.stopped.reason == "interrupted":
+        say(f"Saved. Go on with: unrolled train --resume --out {run.out}")
+        raise typer.Exit(130)
+    if not run.world.first:
+        return
+    say("scoring …")
+    model = run.finish()
+    where = model.record["scored_on"]
+    if as_json:
+        tell_json(
+            {
+                "model": str(run.out),
+                "train_seconds": run.seconds,
+                "steps": run.stopped.step,
+                "scored_on": where,
+                "scores": {score.name: score.value for score in model.scores},
+            }
+        )
+        return
+    rows = [(score.name, number(score.value), score.signature) for score in model.scores]
+    table(("score", "value", "protocol"), rows, title=f"{where['rows']} {where['part']} rows", right=(1,))
+    tell(f"Trained for {duration(run.seconds)}. Model and card: {run.out}")

@@ -1,0 +1,369 @@
+"""One training run: from the user's file to a model that is scored, explained and saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unrolled.base.errors import DataError, UnrolledError, UsageError
+from unrolled.base.files import write_beside
+from unrolled.pipeline import Model
+from unrolled.progress import Progress
+from unrolled.search import SearchSettings
+from unrolled.tasks import TASKS
+from unrolled.workshop.plan import Plan, layers_of, plan
+from unrolled.workshop.saving import TRAINING
+from unrolled.workshop.sizing import size_to
+from unrolled.workshop.sources import Part, Sources, Tables, open_sources
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.data.batching import Batches
+    from unrolled.data.store import Store
+    from unrolled.text.texts import TextPair
+    from unrolled.train.reports import Report, Trial
+
+VALID_OUTPUTS = 500
+"""Validation rows that are translated at each validation; the loss is taken over all of them."""
+
+TRUSTED = 50
+"""Validation rows over which the faithfulness of attention is measured at the end."""
+
+
+class Run:
+    """A run in ``out``. ``said`` tells in sentences what was guessed; ``plan`` holds the settings and their origins.
+
+    ``layers`` are the settings' layers after the defaults (see ``workshop.plan.layers_of``). With ``resume`` the record
+    in ``out`` gives sources and settings that are not given now. Raises UsageError or DataError before anything is
+    written.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        out: str | Path,
+        *,
+        preset: str | None = None,
+        config: str | None = None,
+        flags: Mapping[str, Any] | None = None,
+        assignments: Sequence[str] = (),
+        resume: bool = False,
+        start: str | None = None,
+    ) -> None:
+        self.out = Path(out)
+        self.folder = self.out / TRAINING
+        self.resume = resume
+        record = self._record() if resume else {}
+        self.start = start or record.get("start")
+        self.sources = sources if sources.files() else Sources(**record.get("sources", {}))
+        resumed = record.get("settings") or (_settings_of(self.start) if self.start else None)
+        layers = layers_of(preset, config, flags, assignments, resumed)
+        first = plan(layers)
+        self.task = TASKS.build(first.settings["task"])
+        data = first.settings["data"]
+        self.tables: Tables = open_sources(
+            self.sources, self.task.columns, data["columns"], data["valid_share"], data["valid_rows"]
+        )
+        self.said = list(self.tables.said)
+        sized = size_to(self.tables.train, first.settings) if not resumed else None
+        if sized is not None:
+            self.said.append(sized.sentence)
+        self.plan: Plan = plan([*([(sized.origin, sized.tree)] if sized else []), *layers])
+        if "train.stop_on" not in self.plan.origins:
+            self.plan.settings["train"]["stop_on"] = self.task.stop_on
+        self.seconds = 0.0
+
+    def _record(self) -> dict[str, Any]:
+        path = self.folder / "run.json"
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except OSError:
+            raise UsageError(f"{self.out}: there is no run to resume here. Start one without --resume.") from None
+        except ValueError:
+            raise DataError(f"{path}: damaged, not JSON. Start the run again without --resume.") from None
+        if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
+            raise DataError(f"{path}: damaged, the settings are missing. Start the run again without --resume.")
+        return record
+
+    # --- before training ------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Learn the vocabulary, encode the data, build the network; every process of a run calls it."""
+        import torch
+
+        from unrolled.train.devices import join
+
+        train = self.plan.settings["train"]
+        self.world = join(train["device"], train["timeout"])
+        if self.world.first:
+            self._claim()
+            self._text().save(self.folder / "text")
+        self.world.tell(None)
+        from unrolled.text.texts import TextPair
+
+        self.text: TextPair = TextPair.load(self.folder / "text")
+        if self.world.first:
+            self._encode(self.tables.train, "train")
+            self._encode(self.tables.valid, "valid")
+            self._refuse_unknown()
+        self.world.tell(None)
+        torch.manual_seed(train["seed"])
+        self.network: nn.Module = self.task.network(self.plan.settings["model"], self.text)
+        if self.start:
+            self.network.load_state_dict(Model.load(self.start, device="cpu").network.state_dict())
+
+    def _claim(self) -> None:
+        """Make the run's folder and write its record, or say why not."""
+        from unrolled.ship.folder import is_model
+
+        if self.out.is_dir() and not is_model(self.out):
+            strange = sorted(path.name for path in self.out.iterdir() if path.name != TRAINING)
+            if strange:
+                raise UsageError(f"{self.out}: holds other things ({', '.join(strange[:3])}). Choose a new or empty folder.")
+        elif self.out.exists() and not self.out.is_dir():
+            raise UsageError(f"{self.out}: is a file, where a folder for the model is expected. Choose another place.")
+        if not self.resume and self.folder.exists():
+            import shutil
+
+            shutil.rmtree(self.folder)
+        record = {"sources": self.sources.files(), "settings": self.plan.settings, "start": self.start}
+        write_beside(self.folder / "run.json", (json.dumps(record, indent=1) + "\n").encode())
+
+    def _text(self) -> TextPair:
+        """The vocabulary: the resumed run's or the started-from model's own, or one learnt on the training rows."""
+        from unrolled.text.texts import TextPair, TextSettings
+
+        if self.resume and (self.folder / "text").is_dir():
+            return TextPair.load(self.folder / "text")
+        if self.start:
+            return Model.load(self.start, device="cpu").text
+        text = TextPair.build(TextSettings(**self.plan.settings["text"]))
+        rows = self.tables.train.rows
+        text.train((row.fields[0] for row in rows()), (row.fields[1] for row in rows()))
+        return text
+
+    def _encode(self, part: Part, name: str) -> Store:
+        from unrolled.data.store import Store, fingerprint
+
+        encoders = self.task.encoders(self.text)
+        mark = fingerprint([], [part.table.fingerprint(), self.text.fingerprint(), repr(part[1:])])
+        store = Store.encode(self.folder / "data" / name, part.rows, encoders, fingerprint=mark)
+        if not len(store):
+            raise DataError(f"{part.table.path}: no rows for {name}. Give more data, or another file.")
+        return store
+
+    def _refuse_unknown(self) -> None:
+        """Stop before training where too much of the validation text is unknown to the vocabulary."""
+        from unrolled.text.tokenizer import unknown_share
+
+        valid = self._store("valid")
+        most = self.plan.settings["data"]["max_unknown"]
+        for column in self.task.columns:
+            rows = [row.tolist() for row in valid.take(column, range(min(len(valid), 5000)))]
+            share = unknown_share(rows)
+            if share > most:
+                raise DataError(
+                    f"{self.tables.valid.table.path}: {share:.0%} of the {column} symbols are unknown to the vocabulary "
+                    f"(at most {most:.0%} are allowed). Try --set text.{column}=bpe or character, a larger size, or raise data.max_unknown."
+                )
+
+    def _store(self, name: str) -> Store:
+        from unrolled.data.store import Store
+
+        return Store(self.folder / "data" / name)
+
+    def batches(self, name: str = "train") -> Batches:
+        """The batches of the training or validation rows."""
+        from unrolled.data.batching import Batches
+
+        train, data = self.plan.settings["train"], self.plan.settings["data"]
+        part = self.tables.train if name == "train" else self.tables.valid
+        sentences = train["batch_sentences"]
+        return Batches(
+            self._store(name),
+            tokens=None if sentences else train["batch_tokens"],
+            sentences=sentences,
+            seed=train["seed"],
+            shuffle=name == "train",
+            max_length=data["max_length"],
+            too_long=data["too_long"],
+            name=str(part.table.path),
+        )
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def trainer(self) -> Any:
+        """The trainer of this run's network and settings."""
+        from unrolled.train.settings import TrainSettings
+        from unrolled.train.trainer import Trainer
+
+        settings = TrainSettings(**self.plan.settings["train"])
+
+        def loss(network: nn.Module, batch: Any) -> Any:
+            training = network.training
+            return self.task.loss(
+                network,
+                batch,
+                settings.label_smoothing if training else 0.0,
+                settings.sampling if training else 0.0,
+            )
+
+        record = {name: value for name, value in self.plan.settings.items() if name not in ("train", "search")}
+        return Trainer(
+            self.network, loss, settings, folder=self.folder / "checkpoints", record=record, world=self.world
+        )
+
+    def dry_run(self) -> Trial:
+        """The longest batch through one update, the weights left as they were."""
+        return self.trainer().dry_run(self.batches())
+
+    def fit(self) -> Iterator[Report]:
+        """Train to the end, report by report."""
+        from unrolled.train.reports import Stopped
+
+        trainer = self.trainer()
+        for report in trainer.fit(self.batches(), self.validate, resume=self.resume):
+            if isinstance(report, Stopped):
+                self.seconds, self.stopped = report.seconds, report
+            yield report
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        """Loss and perplexity over all validation rows; BLEU, chrF, … of the argmax outputs of the first ones."""
+        import torch
+
+        from unrolled.tasks.scores import validation_scores
+        from unrolled.tasks.translate import perplexity, translate
+
+        batches = self.batches("valid")
+        total, count = 0.0, 0
+        device = self.world.device
+        with torch.inference_mode():
+            for rows in batches.plan(0):
+                batch = _to(batches.load(rows), device)
+                found = self.task.loss(network, batch)
+                total, count = total + float(found.total), count + found.count
+        loss = total / max(count, 1)
+        scores = {"loss": loss, "perplexity": perplexity(loss)}
+        from unrolled.models.stepper import TorchStepper
+
+        sources, references = self._pairs(self.tables.valid, VALID_OUTPUTS)
+        outputs = [""] * len(sources)
+        engine = TorchStepper(network, device)
+        for line, best in translate(engine, self.text, sources, SearchSettings(kind="argmax"), sentences=128):
+            outputs[line] = best[0].text if best else ""
+        return scores | validation_scores(outputs, references)
+
+    def _pairs(self, part: Part, most: int | None = None) -> tuple[list[str], list[str]]:
+        from itertools import islice
+
+        rows = [row.fields for row in islice(part.rows(), most)]
+        return [fields[0] for fields in rows], [fields[1] for fields in rows]
+
+    # --- after training -------------------------------------------------------------------------------------------
+
+    def finish(self, *, device: str = "auto") -> Model:
+        """The best weights as a model, scored on the test (or validation) rows, saved in ``out`` with its card."""
+        from unrolled.train.checkpoint import best, load_weights, read
+
+        found = best(self.folder / "checkpoints")
+        if found is not None:
+            load_weights(self.network, read(found).tensors["weights"], str(found))
+        model = Model(self.plan, self.text, self.network, device=device)
+        part, name = (self.tables.test, "test") if self.tables.test else (self.tables.valid, "validation")
+        sources, references = self._pairs(part)
+        started = time.monotonic()
+        model.scores = model.evaluate(sources, references)
+        model.record = {
+            **self.facts(),
+            "scored_on": {"part": name, "path": part.table.path.name, "rows": len(sources)},
+            "scoring_seconds": round(time.monotonic() - started, 1),
+            "faithfulness": self._faithfulness(model),
+        }
+        model.save(self.out)
+        return model
+
+    def _faithfulness(self, model: Model) -> dict[str, Any] | None:
+        from unrolled.workshop.seeing import trust
+
+        sources, targets = self._pairs(self.tables.valid, TRUSTED)
+        pairs = [(left, right) for left, right in zip(sources, targets, strict=True) if left.strip() and right.strip()]
+        try:
+            pictures = model.align([left for left, _ in pairs], [right for _, right in pairs])
+        except UsageError:
+            return None
+        found = trust(model.network, model.text, pictures, device=model.device)
+        return {name: one._asdict() for name, one in found.items()}
+
+    def facts(self) -> dict[str, Any]:
+        """How the model came about, for its card: data, time, machine, versions."""
+        import platform
+
+        import torch
+
+        stopped = getattr(self, "stopped", None)
+        return {
+            "data": {name: Path(value).name for name, value in self.sources.files().items()},
+            "rows": {"train": len(self._store("train")), "valid": len(self._store("valid"))},
+            "train_seconds": round(self.seconds, 1),
+            "steps": stopped.step if stopped else None,
+            "stopped_by": stopped.reason if stopped else None,
+            "seed": self.plan.settings["train"]["seed"],
+            "processes": self.world.size,
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {self.world.device}",
+            "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        }
+
+
+def _settings_of(folder: str) -> dict[str, Any]:
+    from unrolled.ship.folder import read
+
+    return dict(read(folder).settings)
+
+
+def _to(batch: Any, device: Any) -> Any:
+    if isinstance(batch, tuple):
+        return type(batch)(*(_to(part, device) for part in batch))
+    return batch.to(device)
+
+
+def train(
+    data: str | Path | None = None,
+    *,
+    preset: str | None = None,
+    out: str | Path | None = None,
+    sources: Sources | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+) -> Model:
+    """Train on the user's table and return the saved model: the whole of ``unrolled train`` in one call.
+
+    ``settings`` is a tree over the preset's, e.g. ``{"train": {"minutes": 3}}``. ``out`` is the model's folder, by
+    default ``runs/NAME`` after the data. Progress goes to stderr unless ``quiet``.
+    """
+    given = sources or Sources(data=str(data) if data is not None else None)
+    place = Path(out) if out is not None else Path("runs") / default_name(given)
+    run = Run(
+        given, place, preset=preset, config=str(config) if config else None, flags=dict(settings or {}), resume=resume
+    )
+    progress = Progress(quiet=quiet)
+    for sentence in run.said:
+        progress.line(sentence)
+    run.prepare()
+    for report in run.fit():
+        progress.show(report)
+    if run.stopped.reason == "interrupted":
+        raise UnrolledError(f"{place}: interrupted; go on with resume=True.")
+    return run.finish()
+
+
+def default_name(sources: Sources) -> str:
+    """A name for a run after its data: ``pairs`` for ``data/pairs.tsv.gz``."""
+    path = sources.data or sources.source or "run"
+    return Path(path).name.split(".")[0] or "run"

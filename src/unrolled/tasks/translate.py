@@ -1,0 +1,114 @@
+"""Sequence to sequence: a source text in, a target text out (translation, transliteration, g2p, inflection, …)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from unrolled.base.protocol import END, Loss, Stepper
+from unrolled.search import Hypothesis, SearchSettings, decode, replace_unknown
+from unrolled.tasks.base import TASKS, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.data.batching import Pairs
+    from unrolled.text.texts import TextPair
+    from unrolled.text.tokenizer import Encoded, Tokenizer
+
+class Translation(NamedTuple):
+    """One hypothesis of one line, with what is needed to show where it looked."""
+
+    text: str
+    tokens: list[str]  # the target symbols as text, without the end
+    hypothesis: Hypothesis
+    source: Encoded  # the source's symbols and their spans in the given line
+
+
+@TASKS.register("translate")
+class Translate(Task):
+    """Pairs of texts. Trained on the gold previous symbol (teacher forcing) unless ``sampling`` is above 0."""
+
+    columns = ("source", "target")
+    stop_on = "chrf"
+
+    def encoders(self, text: TextPair) -> dict[str, Tokenizer]:
+        return {"source": text.source, "target": text.target}
+
+    def network(self, settings: dict[str, Any], text: TextPair) -> nn.Module:
+        from unrolled.models import MODELS
+
+        return MODELS.build(settings, text.source.vocabulary_size, text.target.vocabulary_size, where="model")
+
+    def loss(self, network: nn.Module, batch: Pairs, smoothing: float = 0.0, sampling: float = 0.0) -> Loss:
+        from unrolled.layers.loss import cross_entropy
+
+        source, target = batch.source, batch.target
+        forced = network(source.ids, source.mask, target.ids, target.mask, sampling)
+        gold = target.ids[:, 1:][target.mask[:, 1:]]
+        return Loss(cross_entropy(forced.logits, gold, smoothing), int(gold.numel()))
+
+
+def translate(
+    engine: Stepper,
+    text: TextPair,
+    lines: Sequence[str],
+    search: SearchSettings,
+    *,
+    sentences: int = 64,
+    prefixes: Sequence[str] | None = None,
+) -> Iterator[tuple[int, list[Translation]]]:
+    """(line number, n best translations) of each line, longest first so that a batch holds little padding.
+
+    A line without symbols gives no hypothesis, an empty list. What a line gives does not depend on the others: each is
+    searched alone within its batch, and random draws are counted from its own number.
+    """
+    sources = text.source.encode_batch(list(lines))
+    forced = text.target.encode_batch(list(prefixes)) if prefixes is not None else None
+    order = sorted(range(len(lines)), key=lambda line: (-len(sources[line].ids), line))
+    for line in [line for line in order if not sources[line].ids]:
+        yield line, []
+    order = [line for line in order if sources[line].ids]
+    for start in range(0, len(order), sentences):
+        batch = order[start : start + sentences]
+        ids, mask = pad([[*sources[line].ids, END] for line in batch])
+        starts = [forced[line].ids for line in batch] if forced is not None else None
+        found = decode(engine, ids, mask, search, prefixes=starts, numbers=batch)
+        for line, hypotheses in zip(batch, found, strict=True):
+            yield line, [surface(text, lines[line], sources[line], one, search) for one in hypotheses]
+
+
+def surface(text: TextPair, line: str, source: Encoded, hypothesis: Hypothesis, search: SearchSettings) -> Translation:
+    """A hypothesis as text; an unknown symbol becomes the most attended source word where the settings ask for it."""
+    tokens = text.target.tokens(hypothesis.ids)
+    if search.replace_unknown and hypothesis.weights is not None:
+        words = text.source.words(line)
+        owner = [_word_at(words, span) for span in source.spans]
+        surfaces = [line[slice(*words[word])] if word is not None else "" for word in owner]
+        replaced = replace_unknown(tokens, hypothesis.ids, hypothesis.weights[:, : len(surfaces)], surfaces)
+        return Translation(text.target.join(replaced), replaced, hypothesis, source)
+    return Translation(text.target.decode(hypothesis.ids), tokens, hypothesis, source)
+
+
+def _word_at(words: Sequence[tuple[int, int]], span: tuple[int, int]) -> int | None:
+    """The word that holds most of ``span``."""
+    overlaps = [min(end, span[1]) - max(start, span[0]) for start, end in words]
+    best = max(range(len(words)), key=lambda index: (overlaps[index], -index), default=None)
+    return best if best is not None and overlaps[best] > 0 else None
+
+
+def pad(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ids as int64 [rows, longest] filled with PAD (0), and their mask, True = real."""
+    lengths = np.array([len(row) for row in rows])
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    ids = np.zeros(mask.shape, dtype=np.int64)
+    ids[mask] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]) if len(rows) else 0
+    return ids, mask
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss per symbol), infinity where it does not fit a float."""
+    return math.exp(loss) if loss < 700 else math.inf

@@ -1,0 +1,1 @@
+"""The one place where settings become objects."""

@@ -1,0 +1,93 @@
+"""A trained model as a folder: settings, weights, text, scores and a card that is filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unrolled.base.errors import SettingsError
+
+if TYPE_CHECKING:
+    import torch
+
+    from unrolled.tasks.scores import Score
+    from unrolled.text.texts import TextPair
+    from unrolled.workshop.plan import Plan
+
+TRAINING = "training"
+"""Folder beside the model's files that holds what a resumed run needs."""
+
+
+def choose_device(name: str) -> torch.device:
+    """``auto`` is a GPU where there is one; SettingsError for a device that is not there."""
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise SettingsError(f"--device {name}: cannot be used here ({reason}). Give cpu, or auto.") from None
+    return device
+
+
+def save(
+    folder: Path, plan: Plan, text: TextPair, network: Any, scores: Sequence[Score], record: dict[str, Any]
+) -> Path:
+    """Write the model folder, whole or not at all."""
+    from unrolled.ship.card import card
+    from unrolled.ship.folder import write
+
+    content = {"scores": [score._asdict() for score in scores], "record": record}
+    facts = facts_of(folder.resolve().name, plan, text, network, scores, record)
+    return write(
+        folder,
+        settings=plan.settings,
+        tensors=network.state_dict(),
+        text=text.save,
+        scores=content,
+        card=card(facts),
+        keep=(TRAINING,),
+    )
+
+
+def facts_of(
+    name: str, plan: Plan, text: TextPair, network: Any, scores: Sequence[Score], record: dict[str, Any]
+) -> Any:
+    """What the card says of a model."""
+    from unrolled.ship.card import Facts, PartLine, ScoreLine, TrustLine
+    from unrolled.workshop.parts import flat_parts
+
+    rows = record.get("rows", {})
+    files = ", ".join(f"{kind} {value}" for kind, value in record.get("data", {}).items())
+    data = {
+        "files": files,
+        "training rows": rows.get("train"),
+        "validation rows": rows.get("valid"),
+        "source": f"{text.source.kind}, {text.source.vocabulary_size} symbols",
+        "target": f"{text.target.kind}, {text.target.vocabulary_size} symbols" + (" (shared)" if text.joint else ""),
+    }
+    shown = ("train_seconds", "steps", "stopped_by", "seed", "processes", "machine")
+    training = {key.replace("_", " "): record[key] for key in shown if record.get(key) is not None}
+    training |= {f"{key} version": value for key, value in record.get("versions", {}).items()}
+    scored = record.get("scored_on", {})
+    return Facts(
+        name=name,
+        task=plan.settings["task"]["kind"],
+        data={key: value for key, value in data.items() if value not in (None, "")},
+        parts=[PartLine(part.path, part.note, part.parameters, part.formula) for part in flat_parts(network)],
+        training=training,
+        scores=[ScoreLine(score.name, score.value, score.signature) for score in scores],
+        test_data=f"{scored['rows']} rows of {scored['path']} ({scored['part']})" if scored else "",
+        trust=[
+            TrustLine(_number(one["value"]), _number(one["chance"]), one["sentence"])
+            for one in (record.get("faithfulness") or {}).values()
+        ],
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

@@ -1,0 +1,148 @@
+"""From a network and texts to explanations: forced decoding, attention on the user's words, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from unrolled.base.errors import DataError, UsageError
+from unrolled.base.protocol import BEGIN, END
+from unrolled.tasks.translate import Translation, pad
+
+if TYPE_CHECKING:
+    from unrolled.explain.alignment import Side
+    from unrolled.explain.explanation import Explanation, Measure
+    from unrolled.text.texts import TextPair
+
+Span = tuple[int, int]
+
+
+class Forced(NamedTuple):
+    """A given pair, read by the model."""
+
+    log_probs: np.ndarray  # float64 [target symbols + 1], natural log, the last one of the end
+    weights: np.ndarray | None  # float32 [target symbols + 1, source symbols + 1]
+
+
+def force(
+    network: Any, text: TextPair, sources: Sequence[str], targets: Sequence[str], *, device: Any = "cpu", batch: int = 64
+) -> list[Forced]:
+    """Log-probabilities and attention of each given pair, the gold previous symbol fed (forced decoding)."""
+    import torch
+
+    source_ids = [[*one.ids, END] for one in text.source.encode_batch(list(sources))]
+    target_ids = [[BEGIN, *one.ids, END] for one in text.target.encode_batch(list(targets))]
+    found: list[Forced] = [Forced(np.zeros(0), None)] * len(source_ids)
+    order = sorted(range(len(source_ids)), key=lambda row: (len(source_ids[row]), len(target_ids[row])))
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        arrays = (*pad([source_ids[row] for row in rows]), *pad([target_ids[row] for row in rows]))
+        ids, mask, gold, gold_mask = (torch.from_numpy(array).to(device) for array in arrays)
+        with torch.inference_mode():
+            forced = network(ids, mask, gold, gold_mask)
+            real = gold[:, 1:][gold_mask[:, 1:]]
+            flat = torch.log_softmax(forced.logits.float(), -1).gather(1, real[:, None])[:, 0].cpu().numpy()
+        begin = 0
+        for place, row in enumerate(rows):
+            steps, width = len(target_ids[row]) - 1, len(source_ids[row])
+            weights = None if forced.weights is None else forced.weights[place, :steps, :width].float().cpu().numpy()
+            found[row] = Forced(flat[begin : begin + steps].astype(np.float64), weights)
+            begin += steps
+    return found
+
+
+def source_side(text: TextPair, line: str, words: Sequence[Span] | None = None) -> Side:
+    """The source of an explanation: its symbols, and the words they are shown on."""
+    from unrolled.explain.alignment import Side
+
+    encoded = text.source.encode(line)
+    return Side(line, encoded.tokens, encoded.spans, words if words is not None else text.source.words(line))
+
+
+def target_side(text: TextPair, line: str, words: Sequence[Span] | None = None) -> Side:
+    """As ``source_side``, for a given target text."""
+    from unrolled.explain.alignment import Side
+
+    encoded = text.target.encode(line)
+    return Side(line, encoded.tokens, encoded.spans, words if words is not None else text.target.words(line))
+
+
+def explain_translation(text: TextPair, line: str, translation: Translation) -> Explanation:
+    """Where the model looked while it wrote ``translation`` of ``line``."""
+    from unrolled.explain.alignment import Side, explain_tokens, spans_by_prefix
+
+    hypothesis = translation.hypothesis
+    if hypothesis.weights is None:
+        raise UsageError(NO_ATTENTION)
+    spans = spans_by_prefix(text.target.decode, hypothesis.ids)
+    written = text.target.decode(hypothesis.ids)
+    target = Side(written, translation.tokens, spans, text.target.words(written))
+    rows = len(hypothesis.weights)
+    return explain_tokens(
+        source_side(text, line), target, hypothesis.weights, log_probs=hypothesis.token_log_probs[:rows]
+    )
+
+
+NO_ATTENTION = (
+    "this model has no attention to show: its decoder sees one fixed vector. Train one with --preset bahdanau or luong."
+)
+
+
+def align(
+    network: Any,
+    text: TextPair,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    source_words: Sequence[Sequence[Span]] | None = None,
+    target_words: Sequence[Sequence[Span]] | None = None,
+    read_at: int = 0,
+    device: Any = "cpu",
+) -> list[Explanation]:
+    """Attention over given pairs, on the words given by their spans or on the tokenizers' own.
+
+    ``read_at=1`` reads for each word the attention of the step after the one that predicted it.
+    """
+    from unrolled.explain.alignment import explain_tokens
+
+    found = []
+    for row, forced in enumerate(force(network, text, sources, targets, device=device)):
+        if forced.weights is None:
+            raise UsageError(NO_ATTENTION)
+        source = source_side(text, sources[row], source_words[row] if source_words is not None else None)
+        target = target_side(text, targets[row], target_words[row] if target_words is not None else None)
+        found.append(
+            explain_tokens(source, target, forced.weights, log_probs=forced.log_probs, read_at=1 if read_at else 0)
+        )
+    return found
+
+
+def trust(
+    network: Any, text: TextPair, explanations: Sequence[Explanation], *, device: Any = "cpu"
+) -> dict[str, Measure]:
+    """Honest numbers about the attention of some pairs: source words are erased one by one, and the loss compared."""
+    from unrolled.explain.alignment import shares, spans_by_prefix
+    from unrolled.explain.erasure import Case, erase, faithfulness
+
+    cases = []
+    for one in explanations:
+        source = text.source.encode(one.source_text)
+        ids = text.target.encode(one.target_text).ids
+        spans = spans_by_prefix(text.target.decode, ids)
+        cases.append(
+            Case(
+                [*source.ids, END],
+                [BEGIN, *ids, END],
+                shares(source.spans, text.source.words(one.source_text)),
+                shares(spans, text.target.words(one.target_text)),
+            )
+        )
+    return faithfulness([one.weights for one in explanations], erase(network, cases, device=str(device)))
+
+
+def check_line(line: str) -> None:
+    """Refuse what holds no word to look at."""
+    if not line.strip():
+        raise DataError("explain: the text is empty. Give a sentence.")

@@ -1,0 +1,65 @@
+"""Settings that follow from the data: the default preset sizes itself to how much there is to learn from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from unrolled.base.settings import Tree
+from unrolled.workshop.sources import Part
+
+
+class Sized(NamedTuple):
+    """A layer of settings below all others, and a sentence that says what it rests on."""
+
+    origin: str
+    tree: Tree
+    sentence: str
+
+
+def size_to(part: Part, settings: dict[str, Any]) -> Sized | None:
+    """Tokenizers and vocabulary sizes for these rows: what a user would otherwise have to look up.
+
+    Sides of single words are read letter by letter; sides whose items are one letter or a few symbols set apart by
+    spaces (phonemes, commands, letters) item by item; running text in subwords, the more rows the more of them.
+    """
+    rows, text = 0, {0: Side(), 1: Side()}
+    for row in part.rows():
+        rows += 1
+        if rows <= 20_000:
+            for index, side in text.items():
+                side.see(row.fields[index])
+    kinds = [side.kind(rows) for side in text.values()]
+    tree: Tree = {"text": {"source": kinds[0], "target": kinds[1]}}
+    words = " and ".join(f"{name}: {_say(kind)}" for name, kind in zip(("source", "target"), kinds, strict=True))
+    return Sized(f"sized to {rows} rows", tree, f"{rows:,} rows to train on; {words}.")
+
+
+class Side:
+    """What one column looks like."""
+
+    def __init__(self) -> None:
+        self.rows = self.words = self.letters = self.spaced = 0
+        self.different: set[str] = set()
+
+    def see(self, text: str) -> None:
+        words = text.split()
+        self.rows += 1
+        self.words += len(words)
+        self.letters += len(text)
+        if len(self.different) < 5000:
+            self.different.update(words)
+
+    def kind(self, rows: int) -> dict[str, Any]:
+        """The tokenizer for this column."""
+        words_a_row = self.words / max(self.rows, 1)
+        if words_a_row < 1.5:
+            return {"kind": "character"}
+        if len(self.different) <= 200 and words_a_row >= 2:
+            return {"kind": "whitespace"}
+        return {"kind": "bpe", "size": 4000 if rows < 20_000 else 8000 if rows < 200_000 else 16_000}
+
+
+def _say(kind: dict[str, Any]) -> str:
+    if kind["kind"] == "bpe":
+        return f"running text, in {kind['size']:,} subwords"
+    return "single words, letter by letter" if kind["kind"] == "character" else "few symbols, one by one"
