@@ -64,7 +64,7 @@ def test_no_line_is_wider_than_the_terminal(
 )
 @settings(max_examples=30, deadline=None)
 def test_cells_stand_under_their_words(words: list[str], width: int) -> None:
-    lines = [line for line in draw(Explanation(source=words, target=words, weights=np.eye(len(words))), width)]
+    lines = list(draw(Explanation(source=words, target=words, weights=np.eye(len(words))), width))
     heads = [cells("".join(run.text for run in lines[0][: column + 1])) for column in range(len(words) + 1)]
     for row in range(len(words)):
         before = 0
