@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from annotated_types import Ge
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Library
 
 from unrolled.base.protocol import SPECIALS
-from unrolled.text.tokenizer import SPACE, TOKENIZERS, Tokenizer
+from unrolled.text.offsets import SPACE, whole_spans
+from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 from unrolled.text.unigram import learn_pieces
 
 Size = Annotated[int, Ge(len(SPECIALS) + 1)]
@@ -35,9 +36,11 @@ def _normalizer(lowercase: bool, clean: list[Any]) -> Any:
     return normalizers.Sequence([normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else []), *clean])
 
 
+WHITE = r"[\s\x1c-\x1f]+"
+"""What ``str.split`` splits at."""
 FOLD = [
     normalizers.Replace(SPACE, " "),
-    normalizers.Replace(Regex(r"\s+"), " "),
+    normalizers.Replace(Regex(WHITE), " "),
     normalizers.Strip(),
 ]
 
@@ -49,7 +52,7 @@ def _metaspace(pattern: str) -> Any:
 
 
 _USER_WORDS = pre_tokenizers.Sequence(
-    [pre_tokenizers.Split(Regex(r"\s+"), "removed"), pre_tokenizers.Split(Regex(WORDS), "isolated")]
+    [pre_tokenizers.Split(Regex(WHITE), "removed"), pre_tokenizers.Split(Regex(WORDS), "isolated")]
 )
 _USER_CHARACTERS = pre_tokenizers.Split(Regex(r"\X"), "isolated")
 
@@ -140,7 +143,7 @@ class Whitespace(Tokenizer):
         return models.WordLevel(vocabulary, unk_token=SPECIALS[1])
 
     def words(self, text: str) -> list[tuple[int, int]]:
-        return _spans(pre_tokenizers.Split(Regex(r"\s+"), "removed"), text)
+        return _spans(pre_tokenizers.Split(Regex(WHITE), "removed"), text)
 
     def _join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
@@ -167,6 +170,9 @@ class Character(Tokenizer):
 
     def _cut(self, unit: str) -> list[str]:
         return [unit]
+
+    def _spans(self, text: str, row: Encoding) -> list[tuple[int, int]]:
+        return whole_spans(text, row.offsets)
 
     def _learn(self, counts: list[tuple[str, int]]) -> Any:
         vocabulary = _listed(counts, self.settings["size"], self.settings["min_count"])

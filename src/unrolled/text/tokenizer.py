@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,11 +16,11 @@ from unrolled.base.errors import DataError, SettingsError, UnrolledError
 from unrolled.base.protocol import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from unrolled.base.registry import Registry
 from unrolled.text.counting import count_words
-
-SPACE = "▁"
-"""Stands for the space before a word inside a symbol, as in SentencePiece (Kudo and Richardson 2018)."""
+from unrolled.text.offsets import spans_without_space, valid, whole_spans
 
 SILENT = (PAD, BEGIN, END)
+MOST_REMEMBERED = 200_000
+"""Different words whose ids are kept for the next lines."""
 
 TOKENIZERS: Registry[Tokenizer] = Registry("tokenizer")
 
@@ -61,6 +60,7 @@ class Tokenizer(ABC):
         self.settings = dict(settings)
         self._trained: tokenizers.Tokenizer | None = None
         self._names: list[str] = []
+        self._unit_ids: dict[str, list[int]] = {}
         self._outline_only = self._outline()
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Tokenizer(ABC):
         return "".join(tokens)
 
     def _units(self, line: str) -> list[str]:
-        """What is counted in training text before it is cut: units that no symbol crosses."""
+        """The units of a line that no symbol crosses: each different one is cut once."""
         return line.split()
 
     # --- training -------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Tokenizer(ABC):
         self._adopt(trained)
 
     def _cut(self, unit: str) -> list[str]:
-        clean = self._outline_only.normalizer.normalize_str(_valid(unit))
+        clean = self._outline_only.normalizer.normalize_str(valid(unit))
         return [piece for piece, _ in self._outline_only.pre_tokenizer.pre_tokenize_str(clean)]
 
     def _adopt(self, trained: tokenizers.Tokenizer) -> None:
@@ -103,7 +103,7 @@ class Tokenizer(ABC):
         names = sorted(vocabulary, key=vocabulary.__getitem__)
         if tuple(names[:4]) != SPECIALS or sorted(vocabulary.values()) != list(range(len(names))):
             raise DataError(f"the vocabulary must begin with {' '.join(SPECIALS)} and have no holes.")
-        self._trained, self._names = trained, names
+        self._trained, self._names, self._unit_ids = trained, names, {}
 
     @property
     def _library(self) -> tokenizers.Tokenizer:
@@ -115,7 +115,7 @@ class Tokenizer(ABC):
 
     def normalize(self, text: str) -> str:
         """``text`` as the symbols spell it: what ``decode`` gives back when every symbol is known."""
-        clean = self._outline_only.normalizer.normalize_str(_valid(text))
+        clean = self._outline_only.normalizer.normalize_str(valid(text))
         return str(clean)
 
     def encode(self, text: str) -> Encoded:
@@ -123,16 +123,26 @@ class Tokenizer(ABC):
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoded]:
         """Symbols with their spans; raises DataError for a lone surrogate, which no file can hold."""
-        texts = [_valid(text) for text in texts]
+        texts = [valid(text) for text in texts]
         rows = self._library.encode_batch(texts, add_special_tokens=False)
-        return [
-            Encoded(row.ids, row.tokens, _true_spans(text, row.offsets)) for text, row in zip(texts, rows, strict=True)
-        ]
+        return [Encoded(row.ids, row.tokens, self._spans(text, row)) for text, row in zip(texts, rows, strict=True)]
+
+    def _spans(self, text: str, row: tokenizers.Encoding) -> list[tuple[int, int]]:
+        return spans_without_space(text, row.tokens, whole_spans(text, row.offsets))
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids alone: the quick way for a whole file."""
-        texts = [_valid(text) for text in texts]
-        return [row.ids for row in self._library.encode_batch_fast(texts, add_special_tokens=False)]
+        """Ids alone, as ``encode_batch`` gives them: the quick way for a whole file, each different word cut once."""
+        cache = self._unit_ids
+        lines = [self._units(text) for text in texts]
+        new = list({unit for line in lines for unit in line} - cache.keys())
+        if new:
+            if len(cache) + len(new) > MOST_REMEMBERED:
+                cache.clear()
+                new = list({unit for line in lines for unit in line})
+            new = [valid(unit) for unit in new]
+            rows = self._library.encode_batch_fast(new, add_special_tokens=False)
+            cache.update((unit, row.ids) for unit, row in zip(new, rows, strict=True))
+        return [[i for unit in line for i in cache[unit]] for line in lines]
 
     # --- ids to text ----------------------------------------------------------------------------------------------
 
@@ -152,11 +162,12 @@ class Tokenizer(ABC):
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The name of each id, special ones too. Raises DataError for an id outside the vocabulary."""
-        names = self._names
-        try:
-            return [names[_not_negative(i)] for i in ids]
-        except IndexError as error:
-            raise DataError(f"{error.args[0]}: the vocabulary has the ids 0 to {len(names) - 1}.") from None
+        named = []
+        for i in ids:
+            if not 0 <= i < len(self._names):
+                raise DataError(f"no symbol has the id {i}: the vocabulary has the ids 0 to {len(self._names) - 1}.")
+            named.append(self._names[i])
+        return named
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text again. Padding, begin and end are skipped, an unknown symbol is written ``<unk>``."""
@@ -228,44 +239,6 @@ def _read_own(path: Path) -> dict[str, Any]:
     if own.get("format") != 1:
         raise DataError(f"{path}: written in format {own.get('format')}; this version of unrolled reads format 1.")
     return own
-
-
-def _not_negative(i: int) -> int:
-    if i < 0:
-        raise IndexError(f"no symbol has the id {i}")
-    return i
-
-
-def _valid(text: str) -> str:
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"character {error.start + 1} of the text is a lone surrogate ({text[error.start]!r}), which is not "
-                "valid Unicode. Remove it, or write the whole character."
-            ) from None
-    return text
-
-
-def _true_spans(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The library's offsets with outer white space cut off, and with what normalisation composed put back.
-
-    Where NFC makes one character of several, the library points at the first of them only; the rest lies between this
-    symbol's end and the next one's start.
-    """
-    composed = not text.isascii() and not unicodedata.is_normalized("NFC", text)
-    if composed:
-        starts = [start for start, _ in spans[1:]] + [len(text)]
-        spans = [(start, max(end, after)) for (start, end), after in zip(spans, starts, strict=True)]
-    exact = []
-    for start, end in spans:
-        while start < end and (text[start].isspace() or text[start] == SPACE):
-            start += 1
-        while composed and end > start and (text[end - 1].isspace() or text[end - 1] == SPACE):
-            end -= 1
-        exact.append((start, end))
-    return exact
 
 
 def unknown_share(encoded: Iterable[Encoded | Sequence[int]]) -> float:

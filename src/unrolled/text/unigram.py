@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,25 +41,20 @@ def learn_pieces(counts: list[tuple[str, int]], alphabet: list[str], size: int) 
     table = _lay_out(counts, set(alphabet))
     if not table.words:
         return [(character, -1.0) for character in alphabet]
-    names, pieces = _seeds(table, alphabet, SEEDS_PER_PIECE * size)
-    single = np.array([len(name) == 1 for name in names])
-    score = np.log(np.maximum(np.bincount(pieces[0], weights=_by_character(table), minlength=len(names)), LEAST))
-    score[~single] = _seed_scores(table, pieces, len(names))[~single]
-    score = _log_shares(np.exp(score))
     wanted = max(size, len(alphabet))
+    names, worth, pieces = _seeds(table, alphabet, SEEDS_PER_PIECE * wanted)
+    single = np.array([len(name) == 1 for name in names])
+    score = np.log(np.maximum(worth / worth.sum(), LEAST))
     while True:
         for _ in range(2):
             expected = _expected_counts(table, pieces, score)
-            kept = single | (expected >= 0.5)
-            names, single, expected, pieces = _keep(kept, names, single, expected, pieces)
+            names, single, expected, pieces = _keep(single | (expected >= 0.5), names, single, expected, pieces)
             score = _variational(expected)
         if len(names) <= 1.1 * wanted:
             break
-        loss = _losses(table, pieces, names, expected, score)
-        loss[single] = np.inf
-        most = max(int(KEPT_EACH_ROUND * len(names)), int(1.1 * wanted))
+        loss = np.where(single, np.inf, _losses(table, pieces, names, expected, score))
         kept = np.zeros(len(names), dtype=bool)
-        kept[np.argsort(-loss, kind="stable")[:most]] = True
+        kept[np.argsort(-loss, kind="stable")[: max(int(KEPT_EACH_ROUND * len(names)), int(1.1 * wanted))]] = True
         names, single, score, pieces = _keep(kept, names, single, score, pieces)
     order = sorted(range(len(names)), key=lambda i: (not single[i], -score[i], names[i]))[:wanted]
     return sorted(((names[i], round(float(score[i]), 6)) for i in order), key=lambda piece: (-piece[1], piece[0]))
@@ -87,79 +83,85 @@ def _parts(word: str, alphabet: set[str]) -> Iterator[str]:
         yield word[start : start + LONGEST_WORD]
 
 
-def _by_character(table: _Table) -> np.ndarray:
-    return np.concatenate([table.weight[: table.longer[o + 1]] for o in range(LONGEST_WORD)])
+class _Substrings(NamedTuple):
+    """All substrings of one length that are seen at least twice."""
+
+    ids: np.ndarray  # int64 [characters]: the number of the substring that starts there, -1 for none
+    seen: np.ndarray  # float64 [substrings]: how often
+    where: np.ndarray  # int64 [substrings]: where one of them stands
 
 
-def _seeds(table: _Table, alphabet: list[str], most: int) -> tuple[list[str], list[np.ndarray]]:
-    """First pieces: all characters, and the substrings seen twice that are not always followed by the same character,
-    the ``most`` best by frequency times length. Second result: ``pieces[n - 1][position]`` is the piece of ``n``
-    characters that starts there, ``len(names)`` for none.
+def _seeds(table: _Table, alphabet: list[str], most: int) -> tuple[list[str], np.ndarray, list[np.ndarray]]:
+    """First pieces: all characters, and the ``most`` substrings with the largest frequency times length.
+
+    Second result: that product. Third: ``pieces[n - 1][position]`` is the piece of ``n`` characters that starts there,
+    ``len(names)`` for none.
     """
+    levels = _substrings(table, alphabet)
+    worths = [
+        level.seen * length * _open_ended(level, after) for length, (level, after) in enumerate(_pairs(levels), 1)
+    ]
+    every = np.concatenate(worths[1:])
+    least = max(np.partition(every, -most)[-most] if len(every) > most else 0.0, 1.0)
+    chosen: list[tuple[float, str, int, int]] = []
+    for length in range(2, LONGEST_PIECE + 1):
+        level, worth = levels[length - 1], worths[length - 1]
+        numbers = np.flatnonzero(worth >= least)
+        names = _names(table, level.where[numbers], length)
+        chosen += zip((-worth[numbers]).tolist(), names, [length] * len(names), numbers.tolist(), strict=True)
+    chosen = sorted(chosen)[:most]
+    none = len(alphabet) + len(chosen)
+    pieces = [levels[0].ids.astype(np.int32)]
+    for length in range(2, LONGEST_PIECE + 1):
+        number_of = np.full(len(levels[length - 1].seen) + 1, none, dtype=np.int32)  # the last is for id -1
+        for i, (_, _, own_length, number) in enumerate(chosen):
+            if own_length == length:
+                number_of[number] = len(alphabet) + i
+        pieces.append(number_of[levels[length - 1].ids])
+    worth = np.concatenate([levels[0].seen, [-negative for negative, _, _, _ in chosen]])
+    return [*alphabet, *(name for _, name, _, _ in chosen)], worth, pieces
+
+
+def _substrings(table: _Table, alphabet: list[str]) -> list[_Substrings]:
     number = {character: i for i, character in enumerate(alphabet)}
-    weight = _by_character(table)
-    ids = np.array(
-        [number[word[o]] for o in range(LONGEST_WORD) for word in table.words[: table.longer[o + 1]]], dtype=np.int64
-    )
-    levels, found = [ids], []
-    frequency = np.bincount(ids, weights=weight, minlength=len(alphabet))
-    for length in range(2, LONGEST_PIECE + 1):
-        at = np.flatnonzero((ids >= 0) & (table.next >= 0))
-        at = at[ids[table.next[at]] >= 0]
-        keys, first, local = np.unique(
-            ids[at] * len(frequency) + ids[table.next[at]], return_index=True, return_inverse=True
-        )
-        seen = np.bincount(local, weights=weight[at], minlength=len(keys))
-        if length > 2:
-            open_ended = np.ones(len(frequency), dtype=bool)
-            np.logical_and.at(
-                open_ended, keys // max(len(frequency), 1), seen < frequency[keys // max(len(frequency), 1)]
-            )
-            found.append((length - 1, where, frequency, open_ended))
+    columns = [table.words[: table.longer[o + 1]] for o in range(LONGEST_WORD)]
+    ids = np.array([number[word[o]] for o, column in enumerate(columns) for word in column], dtype=np.int64)
+    weight = np.concatenate([table.weight[: len(column)] for column in columns])
+    seen = np.bincount(ids, weights=weight, minlength=len(alphabet))
+    levels = [_Substrings(ids, seen, np.zeros(len(alphabet), dtype=np.int64))]
+    for _ in range(1, LONGEST_PIECE):
+        shorter = levels[-1]
+        at = np.flatnonzero((shorter.ids >= 0) & (table.next >= 0))
+        at = at[shorter.ids[table.next[at]] >= 0]
+        keys = shorter.ids[at] * len(shorter.seen) + shorter.ids[table.next[at]]
+        different, first, local = np.unique(keys, return_index=True, return_inverse=True)
+        seen = np.bincount(local, weights=weight[at], minlength=len(different))
         alive = seen >= 2
-        number_of = np.where(alive, np.cumsum(alive) - 1, -1)
         ids = np.full(len(weight), -1, dtype=np.int64)
-        ids[at] = number_of[local]
-        frequency, where = seen[alive], at[first[alive]]
-        levels.append(ids)
-    found.append((LONGEST_PIECE, where, frequency, np.ones(len(frequency), dtype=bool)))
-    return _choose(table, alphabet, levels, found, most)
+        ids[at] = np.where(alive, np.cumsum(alive) - 1, -1)[local]
+        levels.append(_Substrings(ids, seen[alive], at[first[alive]]))
+    return levels
 
 
-def _choose(
-    table: _Table, alphabet: list[str], levels: list[np.ndarray], found: list[tuple], most: int
-) -> tuple[list[str], list[np.ndarray]]:
-    offset = np.searchsorted(table.base, np.arange(table.base[-1]), side="right") - 1
-    candidates = []
-    for length, where, frequency, open_ended in found:
-        for local in np.flatnonzero(open_ended):
-            o = offset[where[local]]
-            name = table.words[where[local] - table.base[o]][o : o + length]
-            candidates.append((-frequency[local] * length, name, length, local))
-    candidates.sort()
-    del candidates[most:]
-    names = alphabet + [name for _, name, _, _ in candidates]
-    pieces = [levels[0].astype(np.int32)]
-    for length in range(2, LONGEST_PIECE + 1):
-        size = int(levels[length - 1].max(initial=-1)) + 2
-        chosen = np.full(size, len(names), dtype=np.int32)
-        for i, candidate in enumerate(candidates):
-            if candidate[2] == length:
-                chosen[candidate[3]] = len(alphabet) + i
-        pieces.append(chosen[levels[length - 1]])
-    return names, pieces
+def _pairs(levels: list[_Substrings]) -> Iterator[tuple[_Substrings, _Substrings | None]]:
+    return zip(levels, [*levels[1:], None], strict=True)
 
 
-def _seed_scores(table: _Table, pieces: list[np.ndarray], size: int) -> np.ndarray:
-    weight = _by_character(table)
-    score = np.zeros(size + 1)
-    for n, row in enumerate(pieces, start=1):
-        score += n * np.bincount(row, weights=weight, minlength=size + 1)
-    return np.log(np.maximum(score[:size], LEAST))
+def _open_ended(level: _Substrings, after: _Substrings | None) -> np.ndarray:
+    """Which substrings are not always followed by the same character; the others say nothing that a longer one does
+    not."""
+    best = np.zeros(len(level.seen))
+    if after is not None:
+        np.maximum.at(best, level.ids[after.where], after.seen)
+    return best < level.seen
 
 
-def _log_shares(counts: np.ndarray) -> np.ndarray:
-    return np.log(np.maximum(counts / counts.sum(), LEAST))
+def _names(table: _Table, where: np.ndarray, length: int) -> list[str]:
+    offsets = np.searchsorted(table.base, where, side="right") - 1
+    return [
+        table.words[word][offset : offset + length]
+        for word, offset in zip((where - table.base[offsets]).tolist(), offsets.tolist(), strict=True)
+    ]
 
 
 def _expected_counts(table: _Table, pieces: list[np.ndarray], score: np.ndarray) -> np.ndarray:
