@@ -89,6 +89,8 @@ class Seq2Seq(nn.Module):
         gold symbol that is fed is replaced, with that probability, by what the model itself says at that place
         (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
         """
+        if not 0 <= sampling <= 1:
+            raise SettingsError(f"a sampling of {sampling} was given; it must be from 0 to 1.")
         state = self.start(source_ids, source_mask)
         fed = target_ids[:, :-1]
         if sampling > 0:

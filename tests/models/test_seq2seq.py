@@ -1,0 +1,257 @@
+"""Whole models: what a row says depends on nothing but the row, and step by step is the whole pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from unrolled.base.errors import SettingsError
+from unrolled.base.protocol import BEGIN
+from unrolled.models import Seq2Seq
+
+CELLS = ({"kind": "elman"}, {"kind": "lstm"}, {"kind": "gru"}, {"kind": "gru", "reset": "after"})
+ATTENTIONS = ("dot", "scaled_dot", "bilinear", {"kind": "additive", "hidden_size": 3})
+DECODERS = (
+    *({"kind": "query_before", "layers": layers, "attention": a} for a in ATTENTIONS for layers in (1, 2)),
+    *({"kind": "query_after", "input_feeding": feeding, "attention": a} for a in ATTENTIONS for feeding in (True, False)),
+    {"kind": "query_after", "input_feeding": True, "layers": 2, "residual": True},
+    *({"kind": "fixed", "context": context, "layers": 2} for context in ("once", "every_step")),
+)
+ENCODERS = (
+    {"kind": "rnn", "bidirectional": True},
+    {"kind": "rnn", "bidirectional": False, "layers": 2},
+    {"kind": "rnn", "bidirectional": True, "layers": 3, "residual": True, "reverse": True},
+)
+
+
+def models() -> list[tuple[dict, dict]]:
+    """Every cell × decoder × attention; encoders and their cells in turn, so that each meets each decoder."""
+    made = []
+    for place, (cell, decoder) in enumerate((cell, decoder) for cell in CELLS for decoder in DECODERS):
+        encoder = ENCODERS[place % len(ENCODERS)]
+        other = CELLS[(place // 2) % len(CELLS)]
+        width = 6 if encoder["bidirectional"] is False else 3
+        made.append(
+            (
+                {**encoder, "cell": {**other, "hidden_size": width}},
+                {**decoder, "cell": {**cell, "hidden_size": 6}},
+            )
+        )
+    return made
+
+
+every_model = pytest.mark.parametrize("encoder, decoder", models(), ids=str)
+
+
+@every_model
+def test_a_row_depends_on_neither_padding_nor_neighbours_nor_order(
+    encoder: dict, decoder: dict, small: Callable[..., Seq2Seq], pairs: Callable
+) -> None:
+    model = small(encoder=encoder, decoder=decoder)
+    lengths = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=2, max_size=4)
+
+    @settings(max_examples=4, deadline=None, database=None, derandomize=True)
+    @given(lengths, st.randoms(use_true_random=False), st.integers(0, 3), st.integers(0, 3))
+    def check(sizes: list[tuple[int, int]], random, more_source: int, more_target: int) -> None:
+        source, target = [list(side) for side in zip(*sizes, strict=True)]
+        batch = pairs(source, target, seed=7, padding=(more_source, more_target))
+        said, seen = model.log_probs(*batch), model(*batch).weights
+        order = random.sample(range(len(sizes)), len(sizes))
+        shuffled = model.log_probs(*(side[order] for side in batch))
+        torch.testing.assert_close(shuffled, said[order], rtol=1e-6, atol=1e-6)
+        for row in range(len(sizes)):
+            words, symbols = source[row] + 1, target[row] + 2
+            lone = [side[row : row + 1, :size] for side, size in zip(batch, (words, words, symbols, symbols), strict=True)]
+            torch.testing.assert_close(model.log_probs(*lone)[0], said[row, : symbols - 1], rtol=1e-6, atol=1e-6)
+            assert (said[row, symbols - 1 :] == 0).all()
+            if seen is not None:
+                torch.testing.assert_close(
+                    model(*lone).weights[0], seen[row, : symbols - 1, :words], rtol=1e-5, atol=1e-5
+                )
+
+    check()
+
+
+@every_model
+def test_step_by_step_is_the_whole_pass(
+    encoder: dict, decoder: dict, small: Callable[..., Seq2Seq], pairs: Callable
+) -> None:
+    model = small(encoder=encoder, decoder=decoder)
+    batch = pairs([3, 1, 4], [2, 4, 0])
+    forced = model(*batch)
+    state = model.start(batch.source_ids, batch.source_mask)
+    said, seen = [], []
+    for last in batch.target_ids[:, :-1].unbind(1):
+        logits, weights, state = model.step(last, state)
+        said.append(logits)
+        seen.append(weights)
+    real = batch.target_mask[:, 1:]
+    torch.testing.assert_close(torch.stack(said, dim=1)[real], forced.logits, rtol=1e-5, atol=1e-5)
+    if forced.weights is None:
+        assert set(seen) == {None}
+    else:
+        torch.testing.assert_close(torch.stack(seen, dim=1)[real], forced.weights[real].to(seen[0].dtype), rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_padding_gets_no_weight_and_no_gradient(
+    encoder: dict, decoder: dict, small: Callable[..., Seq2Seq], pairs: Callable
+) -> None:
+    model = small(encoder=encoder, decoder=decoder)
+    batch = pairs([3, 1], [2, 4], padding=(2, 2))
+    embedded = model.source_embedding(batch.source_ids).detach().requires_grad_()
+    encoded = model.encoder(embedded, batch.source_mask)
+    state = model.decoder.start(encoded, model.bridge(encoded))
+    outputs, weights = model.decoder(model.target_embedding(batch.target_ids[:, :-1]), state)
+    outputs[batch.target_mask[:, 1:]].sum().backward()
+    assert embedded.grad is not None
+    assert (embedded.grad[~batch.source_mask] == 0).all()
+    assert (embedded.grad[batch.source_mask].abs().sum(dim=1) > 0).all()
+    if weights is not None:
+        padding = ~batch.source_mask.unsqueeze(1).expand_as(weights)
+        assert (weights[padding] == 0).all()
+        torch.testing.assert_close(weights.sum(dim=2), torch.ones_like(weights[..., 0]))
+
+
+@every_model
+def test_a_selected_state_goes_on_as_its_row_did(
+    encoder: dict, decoder: dict, small: Callable[..., Seq2Seq], pairs: Callable
+) -> None:
+    model = small(encoder=encoder, decoder=decoder)
+    batch = pairs([3, 1, 4], [2, 2, 2])
+    state = model.start(batch.source_ids, batch.source_mask)
+    begin = torch.full((3,), BEGIN)
+    state = model.step(begin, state).state
+    rows = torch.tensor([2, 0, 0, 1])
+    last = torch.tensor([4, 5, 6, 7])
+    many = model.step(last, model.select(state, rows))
+    for place, row in enumerate(rows.tolist()):
+        alone = model.step(last[place : place + 1], model.select(state, torch.tensor([row])))
+        torch.testing.assert_close(many.logits[place], alone.logits[0], rtol=1e-6, atol=1e-6)
+    within = model.select(many.state, torch.tensor([0, 2, 1, 3]))
+    plain = tuple(part.index_select(0, torch.tensor([0, 2, 1, 3])) for part in many.state)
+    assert all(torch.equal(one, other) for one, other in zip(within, plain, strict=True))
+
+
+def test_what_belongs_to_a_sentence_is_not_copied_when_a_beam_is_reordered(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model = small(decoder={"kind": "query_before", "cell": {"kind": "gru", "hidden_size": 6}})
+    batch = pairs([3, 1], [2, 2])
+    state = model.start(batch.source_ids, batch.source_mask)
+    beam = model.select(state, torch.tensor([0, 0, 1, 1]))
+    held = model.decoder.held + 1
+    reordered = model.select(beam, torch.tensor([1, 0, 2, 2]))
+    assert all(one is other for one, other in zip(reordered[:held], beam[:held], strict=True))
+    crossed = model.select(beam, torch.tensor([2, 0, 1, 3]))
+    assert torch.equal(crossed[1], beam[1][[2, 0, 1, 3]])
+
+
+def test_log_probs_are_the_gold_symbols_log_softmax(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model = small(double=False)
+    batch = pairs([3, 1], [2, 4])
+    logits = model(*batch).logits
+    gold = batch.target_ids[:, 1:][batch.target_mask[:, 1:]]
+    said = model.log_probs(*batch)
+    assert said.dtype is torch.float32
+    assert said.shape == (2, 5)
+    torch.testing.assert_close(said[batch.target_mask[:, 1:]], -functional.cross_entropy(logits, gold, reduction="none"))
+
+
+def test_always_sampling_feeds_the_models_own_best_symbols(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model = small()
+    batch = pairs([3, 1], [4, 4])
+    state, last, fed = model.start(batch.source_ids, batch.source_mask), batch.target_ids[:, 0], []
+    for _ in range(5):
+        fed.append(last)
+        logits, _, state = model.step(last, state)
+        last = logits.argmax(dim=1)
+    greedy = torch.stack([*fed, last], dim=1)
+    assert not torch.equal(greedy[:, :-1], batch.target_ids[:, :-1])
+    expected = model(batch.source_ids, batch.source_mask, greedy, batch.target_mask).logits
+    torch.testing.assert_close(model(*batch, sampling=1.0).logits, expected)
+
+
+def test_sampling_replaces_about_the_asked_share(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model = small(decoder={"kind": "fixed", "cell": {"kind": "gru", "hidden_size": 6}})
+    batch = pairs([2] * 40, [9] * 40)
+    torch.manual_seed(0)
+    state = model.start(batch.source_ids, batch.source_mask)
+    fed = model._mix_in_own(batch.target_ids[:, :-1], state, 0.3)
+    changed = (fed != batch.target_ids[:, :-1]).double().mean().item()
+    assert 0.15 < changed < 0.35
+    assert (fed[:, 0] == BEGIN).all()
+
+
+def test_sampling_carries_gradients_and_zero_is_teacher_forcing(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model = small()
+    batch = pairs([3, 1], [2, 4])
+    torch.testing.assert_close(model(*batch, sampling=0.0).logits, model(*batch).logits, rtol=0, atol=0)
+    model(*batch, sampling=0.5).logits.sum().backward()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
+
+
+@pytest.mark.parametrize("sampling", [-0.1, 1.5])
+def test_sampling_is_a_probability(sampling: float, small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    with pytest.raises(SettingsError, match=r"a sampling of .* was given; it must be from 0 to 1\."):
+        small()(*pairs([3], [2]), sampling=sampling)
+
+
+@pytest.mark.parametrize("readout_size", [5, 7])
+def test_tied_weights_are_one_tensor_and_learn_from_both_sides(readout_size: int, pairs: Callable) -> None:
+    decoder = {"kind": "query_before", "readout_size": readout_size}
+    model = Seq2Seq(13, 13, embedding_size=5, tie="all", decoder=decoder)
+    assert model.output.weight is model.target_embedding.weight is model.source_embedding.weight
+    assert (model.output.projection is None) == (readout_size == 5)
+    names = [name for name, _ in model.named_parameters()]
+    assert "source_embedding.weight" in names
+    assert not {"target_embedding.weight", "output.weight"} & set(names)
+    batch = pairs([3, 1], [2, 4])
+    batch = batch._replace(source_ids=batch.source_ids.clamp(max=10))
+    model(*batch).logits.sum().backward()
+    assert model.source_embedding.weight.grad.abs().sum() > 0
+
+
+def test_tying_the_decoder_leaves_the_source_alone() -> None:
+    model = Seq2Seq(11, 13, embedding_size=5, tie="decoder")
+    assert model.output.weight is model.target_embedding.weight
+    assert model.source_embedding.weight.shape == (11, 5)
+
+
+def test_tying_all_needs_one_vocabulary() -> None:
+    with pytest.raises(SettingsError, match=r"\[model.tie\] 'all' needs one vocabulary .* 11 and 13 symbols\. Set text\.joint"):
+        Seq2Seq(11, 13, tie="all")
+
+
+def test_dropout_draws_in_training_only(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model = small(dropout=0.5, word_dropout=0.3)
+    batch = pairs([3, 1], [2, 4])
+    assert torch.equal(model(*batch).logits, model(*batch).logits)
+    model.train()
+    assert not torch.equal(model(*batch).logits, model(*batch).logits)
+
+
+def test_locked_dropout_drops_the_same_numbers_at_every_step(pairs: Callable) -> None:
+    torch.manual_seed(0)
+    decoder = {"kind": "fixed", "cell": {"kind": "gru", "hidden_size": 40}}
+    model = Seq2Seq(11, 13, embedding_size=5, dropout=0.5, dropout_kind="locked", decoder=decoder)
+    seen = []
+    model.output.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model(*pairs([3], [6]))
+    dropped = seen[0] == 0
+    assert (dropped == dropped[0]).all()
+    assert 0 < dropped[0].sum() < 40
+
+
+def test_the_model_gives_the_same_under_autocast_up_to_rounding(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    for decoder in ("query_before", "query_after", "fixed"):
+        model = small(decoder={"kind": decoder, "cell": {"kind": "lstm", "hidden_size": 6}}, double=False)
+        batch = pairs([3, 1], [2, 4])
+        exact = model.log_probs(*batch)
+        with torch.autocast("cpu", torch.bfloat16):
+            rough = model.log_probs(*batch)
+        assert rough.dtype is torch.float32
+        torch.testing.assert_close(rough, exact, rtol=0.1, atol=0.2)
