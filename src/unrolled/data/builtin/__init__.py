@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from unrolled.base.errors import UsageError
 from unrolled.base.registry import Part
+from unrolled.data.builtin.dates import Dates
 from unrolled.data.builtin.example import BUILTIN, Built, Example, Maker
+from unrolled.data.builtin.g2p import Pronunciation
 from unrolled.data.builtin.phrases import Phrases
 
-__all__ = ["BUILTIN", "Built", "Example", "Maker", "Phrases", "make"]
+__all__ = ["BUILTIN", "Built", "Dates", "Example", "Maker", "Phrases", "Pronunciation", "make"]
 
 
 def make(name: Part, *, seed: int = 1, size: int | None = None) -> Built:
-    """The built-in data set ``name``: ``size`` training examples (its own default where None), the same for the same ``seed``.
+    """The built-in data set ``name`` with ``size`` training examples (None: its own default), fixed by the seed.
 
     ``name`` may carry settings, ``{"kind": "g2p", "stress": False}``. SettingsError for a name that is not known.
     """

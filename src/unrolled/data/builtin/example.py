@@ -15,8 +15,8 @@ class Example(NamedTuple):
     """A pair of texts. ``links`` are 0-based (source word, target word), None where no alignment is known.
 
     A word is what stands between white space, with punctuation split off; a French elided word keeps its apostrophe
-    (``l'`` ``homme``), an inverted pronoun its hyphen (``voyez`` ``-vous``, ``mange`` ``-t-il``), the English possessive is
-    ``'s``; other hyphens stay inside (``est-ce``, ``quatre-vingt-un``). Spans are [start, end) character offsets.
+    (``l'`` ``homme``), an inverted pronoun its hyphen (``voyez`` ``-vous``, ``mange`` ``-t-il``); the English
+    possessive is ``'s``; other hyphens stay inside (``est-ce``, ``quatre-vingt-un``). Spans are [start, end) character offsets.
     """
 
     source: str
@@ -58,12 +58,12 @@ class Maker(ABC):
 
     @abstractmethod
     def make(self, seed: int, size: int) -> Built:
-        """``size`` training examples (fewer where the data ends) and their valid and test splits; the same for the same seed."""
+        """``size`` training examples (fewer where the data ends), valid and test; the same for the same ``seed``."""
 
 
 BUILTIN: Registry[Maker] = Registry("built-in data set")
 
 
 def held_out(size: int, valid: int, test: int) -> tuple[int, int]:
-    """How many examples to hold out: ``valid`` and ``test``, or a tenth of ``size`` each where that is less (at least one)."""
+    """How many examples to hold out: ``valid`` and ``test``, or a tenth of ``size`` where less (at least one)."""
     return max(1, min(valid, size // 10)), max(1, min(test, size // 10))

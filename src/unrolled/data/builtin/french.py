@@ -1,4 +1,4 @@
-"""French: regular forms, the words that inflect in rules, and what neighbours do to each other (l'homme, du, bel, mange-t-il)."""
+"""French: regular forms, the words that inflect in rules, and what neighbours do to each other (l'homme, du, bel)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def adjective(masculine: str, woman: str = "", many: str = "", before_vowel: str
 
 
 def verb(infinitive: str, participle: str = "", present: Sequence[str] = ()) -> Word:
-    """A verb in the present; regular in -er (manger, commencer too) and -ir (choisir) unless the six forms are given."""
+    """A verb in the present: regular in -er (manger too) and -ir (choisir) unless the six forms are given."""
     forms = dict(zip(PEOPLE, present or _present(infinitive), strict=True))
     forms |= {"infinitive": infinitive, "order": forms["second plural"]}
     if participle:
@@ -86,15 +86,15 @@ def literal(text: str) -> Word:
     return plain(text[1:-1]) if text.startswith('"') else INFLECTED.get(text) or plain(text)
 
 
-_SMALL = (
-    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize "
-    "dix-sept dix-huit dix-neuf"
-).split()
+_SMALL = [
+    *("zéro", "un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf"),
+    *("dix", "onze", "douze", "treize", "quatorze", "quinze", "seize", "dix-sept", "dix-huit", "dix-neuf"),
+]
 _TENS = {20: "vingt", 30: "trente", 40: "quarante", 50: "cinquante", 60: "soixante", 80: "quatre-vingt"}
 
 
 def number(value: int) -> Word:
-    """A whole number from 0 to 99 in words (spelling of 1990: ``vingt-et-un``); one that ends in *un* agrees in gender."""
+    """A whole number from 0 to 99 in words, spelled as of 1990 (``vingt-et-un``); a final *un* agrees in gender."""
     if value < len(_SMALL):
         text = _SMALL[value]
     else:

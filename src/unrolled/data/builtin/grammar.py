@@ -1,6 +1,6 @@
 """A synchronous grammar: rules with two sides build a phrase and its translation together, so the links come for free.
 
-Each part of a rule is derived once and placed on both sides; the notation is explained at the head of ``phrases.rules.txt``.
+Each part of a rule is derived once and placed on both sides; ``phrases.rules.txt`` begins with the notation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""English → French phrases from a synchronous grammar of our own, with the gold alignment that the derivation leaves behind."""
+"""English → French phrases from a synchronous grammar of our own, whose derivations leave gold alignments behind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from itertools import pairwise
 
 from unrolled.data.builtin import english, french
 from unrolled.data.builtin.example import BUILTIN, Built, Example, Maker, Span, held_out
@@ -14,6 +15,8 @@ from unrolled.data.builtin.words import Word, plain
 
 SHORTEST, LONGEST = 3, 14
 """Words of the English side, punctuation counted."""
+
+_STOPS = frozenset(".?!")
 
 
 @BUILTIN.register("phrases")
@@ -55,7 +58,7 @@ def example(derived: Derived, capitals: bool = False) -> Example:
     columns = {id(leaf): place for place, leaf in enumerate(left)}
     rows = {id(right[origin]): place for place, (_, origins) in enumerate(written) for origin in origins}
     links = {(columns[id(one)], rows[id(other)]) for one, other in derived.links}
-    for leaf, after in zip(right, right[1:], strict=False):
+    for leaf, after in pairwise(right):
         if leaf.leans:
             links |= {(column, rows[id(leaf)]) for column, row in links if row == rows[id(after)]}
     text, spans = _lay_out(source, "")
@@ -63,9 +66,6 @@ def example(derived: Derived, capitals: bool = False) -> Example:
     if capitals and source[-1] in _STOPS:
         text, translation = text[0].upper() + text[1:], translation[0].upper() + translation[1:]
     return Example(text, translation, tuple(sorted(links)), tuple(spans), tuple(others))
-
-
-_STOPS = frozenset(".?!")
 
 
 def _lay_out(words: Sequence[str], before_mark: str) -> tuple[str, list[Span]]:
@@ -95,7 +95,7 @@ def _read(name: str) -> str:
 
 
 def lexicon(text: str) -> dict[str, list[Entry]]:
-    """Word classes by name; an adjective's class comes once for each class of nouns that it describes, ``After(Thing)``."""
+    """Word classes by name; adjectives come under each class of nouns that they describe, ``After(Thing)``."""
     classes: dict[str, list[Entry]] = {}
     name = kind = ""
     for line in text.splitlines():

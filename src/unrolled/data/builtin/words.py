@@ -20,7 +20,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Word:
-    """Forms by key: plain ``""``; noun ``singular``; adjective ``feminine plural``; verb ``third singular`` or a named form.
+    """Forms by key: plain ``""``, noun ``singular``, adjective ``feminine plural``, verb ``third singular`` or a name.
 
     ``vowel`` holds the forms used before a vowel (bel, cet, mon amie); ``gender`` is what a noun gives its domain;
     ``aspirated`` says that nothing is elided before it (le hibou, le onze); ``article`` that it contracts (de le → du).
