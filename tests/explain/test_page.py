@@ -6,37 +6,9 @@ from unrolled.explain.explanation import Explanation
 from unrolled.explain.page import report
 
 VOID = {"meta", "rect", "br"}
-ALLOWED = VOID | {
-    "html",
-    "head",
-    "title",
-    "style",
-    "body",
-    "main",
-    "h1",
-    "h2",
-    "p",
-    "dl",
-    "div",
-    "dt",
-    "dd",
-    "small",
-    "article",
-    "header",
-    "figure",
-    "svg",
-    "desc",
-    "text",
-    "details",
-    "summary",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "footer",
-}
+STRUCTURE = {"html", "head", "title", "style", "body", "main", "header", "footer", "article", "figure", "div"}
+TEXTS = {"h1", "h2", "p", "small", "details", "summary", "dl", "dt", "dd", "svg", "desc", "text"}
+ALLOWED = VOID | STRUCTURE | TEXTS | {"table", "thead", "tbody", "tr", "th", "td"}
 
 
 class Reader(HTMLParser):

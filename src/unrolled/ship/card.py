@@ -94,8 +94,7 @@ def _front(facts: Facts) -> str:
         tree["metrics"] = list(dict.fromkeys(_slug(score.name) for score in finite))
         dataset = _clean(facts.test_data) or "held-out data"
         measured = [
-            {"type": _slug(score.name), "value": float(score.value), "name": _clean(score.name)}
-            for score in facts.scores
+            {"type": _slug(score.name), "value": float(score.value), "name": _clean(score.name)} for score in finite
         ]
         result = {
             "task": {"type": tree.get("pipeline_tag", facts.task)},

@@ -43,9 +43,9 @@ def read_weights(path: Path, device: str) -> dict[str, Tensor]:
 
     _refuse_pickle(path)
     try:
-        with safe_open(path, framework="pt", device=device) as file:
+        with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name).to(device) for name in file.keys()}  # noqa: SIM118
         for name, owner in json.loads(metadata.get("shared", "{}")).items():
             tensors[name] = tensors[owner]
     except (SafetensorError, OSError, ValueError, KeyError, AttributeError) as error:
