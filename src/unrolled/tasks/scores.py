@@ -1,4 +1,4 @@
-"""How good are the outputs: each measure adds up one row of numbers per output, so a corpus, a part or a resample is a sum."""
+"""How good the outputs are: a measure has a row of numbers for each, so that a corpus, a part, a resample is a sum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ References = Sequence[str | Sequence[str]]
 
 
 class Score(NamedTuple):
-    """A number with what makes it comparable. BLEU, chrF and TER run to 100, shares and rates to 1 (rates may exceed it)."""
+    """A number with what makes it comparable. BLEU, chrF and TER are in percent, shares and rates are not."""
 
     name: str
     value: float
@@ -70,7 +70,7 @@ class Bucket(NamedTuple):
 
     shortest: int
     longest: int | None
-    count: int
+    size: int
     score: Score
 
 
@@ -84,7 +84,7 @@ def by_length(
 ) -> list[Bucket]:
     """Scores by the length of the source: up to each of ``edges``, then beyond; empty buckets are left out.
 
-    Where a translator reads its source from one fixed vector, this is where it shows (Cho et al. 2014, arXiv:1409.1259).
+    A translator that reads its source from one fixed vector falls with it (Cho et al. 2014, arXiv:1409.1259).
     """
     build = MEASURES.build(measure)
     rows, protocol = build.statistics(hypotheses, matched(hypotheses, references))
@@ -107,7 +107,8 @@ def matched(hypotheses: Sequence[str], references: References) -> list[list[str]
     """The references of each output as a list; DataError where the two do not fit together."""
     if len(hypotheses) != len(references):
         raise DataError(
-            f"{len(hypotheses)} outputs were given for {len(references)} references. Give one line for each, empty ones too."
+            f"{len(hypotheses)} outputs were given for {len(references)} references. "
+            "Give one line for each, empty ones too."
         )
     if not hypotheses:
         raise DataError("there are no outputs to score. Give at least one line.")
@@ -140,7 +141,7 @@ class SacreBLEU(Measure):
 
 @MEASURES.register("bleu")
 class BLEU(SacreBLEU):
-    """BLEU of the corpus, 0 to 100 (Papineni et al. 2002); expects detokenised text, which ``tokenize`` then divides."""
+    """BLEU of the corpus, 0 to 100 (Papineni et al. 2002), of detokenised text, which ``tokenize`` divides."""
 
     name = "BLEU"
 
@@ -166,12 +167,12 @@ class CHRF(SacreBLEU):
 
         super().__init__(metric(word_order=word_order))
         if word_order:
-            self.name = "chrF2" + "+" * word_order  # type: ignore[misc]
+            self.name = "chrF2" + "+" * word_order
 
 
 @MEASURES.register("ter")
 class TER(SacreBLEU):
-    """Translation edit rate of the corpus in percent (Snover et al. 2006), shifts counted as one edit; case does not matter."""
+    """Translation edit rate of the corpus in percent (Snover et al. 2006); a shift is one edit, case is ignored."""
 
     name = "TER"
     higher_is_better = False

@@ -125,10 +125,10 @@ def _style(locale: str, pattern: str) -> Style | None:
         if kind == "chars":
             pieces.append((str(value), ""))
             continue
-        letter, count = value
+        letter, count = str(value[0]), int(value[1])
         if letter not in _FIELDS or (letter == "y" and count == 2):
             return None
-        pieces.append((str(letter) * int(count), _FIELDS[letter]))
+        pieces.append((letter * count, _FIELDS[letter]))
     shown = [field for _, field in pieces if field and field != "weekday"]
     return Style(locale, tuple(pieces)) if sorted(shown) == ["day", "month", "year"] else None
 

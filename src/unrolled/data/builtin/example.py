@@ -16,7 +16,8 @@ class Example(NamedTuple):
 
     A word is what stands between white space, with punctuation split off; a French elided word keeps its apostrophe
     (``l'`` ``homme``), an inverted pronoun its hyphen (``voyez`` ``-vous``, ``mange`` ``-t-il``); the English
-    possessive is ``'s``; other hyphens stay inside (``est-ce``, ``quatre-vingt-un``). Spans are [start, end) character offsets.
+    possessive is ``'s``; other hyphens stay inside (``est-ce``, ``quatre-vingt-un``). Spans are [start, end) in
+    characters.
     """
 
     source: str
