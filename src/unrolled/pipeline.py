@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.base.errors import DataError, UsageError
 from unrolled.search import SearchSettings
 from unrolled.tasks import TASKS
-from unrolled.tasks.translate import Translation, translate
+from unrolled.tasks.translate import Translation, translate, translation_scores
 from unrolled.workshop.plan import Plan, plan
 from unrolled.workshop.saving import save
 from unrolled.workshop.seeing import Forced, Span, align, check_line, explain_translation, force, trust
@@ -132,8 +132,6 @@ class Model:
 
     def evaluate(self, sources: Sequence[str], references: Sequence[str], *, beam: int | None = None) -> list[Score]:
         """The task's scores of the model's outputs against references, each with its protocol."""
-        from unrolled.tasks.scores import translation_scores
-
         if len(sources) != len(references):
             raise UsageError(f"evaluate: {len(sources)} sources and {len(references)} references.")
         return translation_scores(self.predict(sources, beam=beam), list(references))

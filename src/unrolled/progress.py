@@ -66,7 +66,7 @@ class Progress:
 
     def _validated(self, report: Any) -> None:
         scores = "  ".join(f"{name} {value:.3f}" for name, value in report.scores.items())
-        self.line(f"epoch {report.epoch + 1}  step {report.step}  valid: {scores}{'  ← best' if report.best else ''}")
+        self.line(f"step {report.step}  valid: {scores}{'  ← best' if report.best else ''}")
 
     def _saved(self, report: Any) -> None:
         return

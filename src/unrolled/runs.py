@@ -236,8 +236,7 @@ class Run:
         """Loss and perplexity over all validation rows; BLEU, chrF, … of the argmax outputs of the first ones."""
         import torch
 
-        from unrolled.tasks.scores import validation_scores
-        from unrolled.tasks.translate import perplexity, translate
+        from unrolled.tasks.translate import perplexity, translate, validation_scores
 
         batches = self.batches("valid")
         total, count = 0.0, 0

@@ -111,12 +111,12 @@ def _result(model: Model, run: Run, name: str, built: Built, folder: Path) -> di
 
     scores = {score.name: score.value for score in model.scores}
     aer = _alignment(model, built.test)
-    rows = [(score.name, number(score.value), score.signature) for score in model.scores]
+    rows = [(score.name, number(score.value), score.protocol) for score in model.scores]
     for key, meaning in (("aer", "read at step t"), ("aer_next", "read at step t+1"), ("aer_diagonal", "of the plain diagonal")):
         if key in aer:
             rows.append((key, number(aer[key]), f"alignment error rate against the grammar's links, {meaning}"))
     table(("score", "value", "protocol"), rows, title=f"{len(built.test)} unseen examples", right=(1,))
-    pictures = [model.explain(example.source) for example in _telling(built.test)]
+    pictures = [_picture(model, example) for example in _telling(built.test)]
     for picture in pictures:
         tell(f"{picture.source_text}  →  {picture.target_text}")
         draw(picture)
@@ -163,6 +163,12 @@ def _telling(examples: Sequence[Example]) -> list[Example]:
 
     fitting = [example for example in examples if 5 <= len(example.source.split()) <= 11] or list(examples)
     return sorted(fitting, key=crossings, reverse=True)[:SHOWN]
+
+
+def _picture(model: Model, example: Example) -> Explanation:
+    """Where the model looked, writing its own output; the given one where it writes nothing."""
+    written = model.predict([example.source])[0]
+    return model.explain(example.source, None if written.strip() else example.target)
 
 
 def _report(folder: Path, pictures: Sequence[Explanation], scores: dict[str, float], name: str) -> Path:

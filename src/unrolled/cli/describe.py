@@ -48,5 +48,5 @@ def _open(model: str, source: int, target: int) -> tuple[nn.Module, list[str]]:
 
     opened = Model.load(model, device="cpu")
     said = [f"Text: {opened.text.source.kind} → {opened.text.target.kind}."]
-    said += [f"{score.name} {score.value:.3f} ({score.signature})" for score in opened.scores]
+    said += [f"{score.name} {score.value:.3f} ({score.protocol})" for score in opened.scores]
     return opened.network, said

@@ -30,33 +30,61 @@ def evaluate(
     """Score the model's outputs: BLEU, chrF, TER, exact match, character error rate."""
     from unrolled.cli.output import number, table, tell, tell_json
     from unrolled.pipeline import Model
-    from unrolled.tasks import scores as scoring
+    from unrolled.tasks.translate import translation_scores
     from unrolled.workshop.sources import pairs_of
 
     opened = Model.load(model, device=device)
     sources, references = pairs_of(data, source, target, columns)
     outputs = opened.predict(sources, beam=beam)
-    scores = scoring.translation_scores(outputs, references)
+    scores = translation_scores(outputs, references)
     if links:
         scores += alignment_scores(opened, sources, references, links)
     result: dict[str, Any] = {"model": model, "pairs": len(sources), "scores": [one._asdict() for one in scores]}
     if by_length:
-        result["by_length"] = [one._asdict() for one in scoring.bleu_by_length(sources, outputs, references)]
+        result["by_length"] = _by_length(sources, outputs, references)
     if compare:
         other = Model.load(compare, device=device).predict(sources, beam=beam)
-        result["compare"] = [one._asdict() for one in scoring.compare(outputs, other, references)]
+        result["compare"] = _compare(outputs, other, references)
     if as_json:
         tell_json(result)
         return
-    rows = [(one.name, number(one.value), one.signature) for one in scores]
+    rows = [(one.name, number(one.value), one.protocol) for one in scores]
     table(("score", "value", "protocol"), rows, title=f"{model} on {len(sources)} pairs", right=(1,))
-    for name in ("by_length", "compare"):
-        if result.get(name):
-            keys = list(result[name][0])
-            rows = [[number(v) if isinstance(v, float) else v for v in row.values()] for row in result[name]]
-            table(keys, rows, title="BLEU by source length" if name == "by_length" else f"against {compare}")
-    if not sources:
-        tell("no pairs")
+    titles = {"by_length": "By source length", "compare": f"Against {compare}: paired bootstrap, 95 % interval"}
+    for name, title in titles.items():
+        if name in result:
+            cells = [[number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in result[name]]
+            table(list(result[name][0]), cells, title=title)
+
+
+def _by_length(sources: list[str], outputs: list[str], references: list[str]) -> list[dict[str, Any]]:
+    from unrolled.tasks.scores import by_length
+
+    found = by_length([len(source.split()) for source in sources], outputs, references)
+    return [
+        {"words": f"{one.shortest}–{one.longest or ''}", "pairs": one.size, "bleu": one.score.value} for one in found
+    ]
+
+
+def _compare(outputs: list[str], other: list[str], references: list[str]) -> list[dict[str, Any]]:
+    """This model's outputs against another's, by each measure."""
+    from unrolled.tasks.comparison import compare
+
+    rows = []
+    for kind in ("bleu", "chrf", "exact_match", "cer"):
+        found = compare(kind, other, outputs, references)
+        rows.append(
+            {
+                "measure": kind,
+                "this": found.system.value,
+                "other": found.baseline.value,
+                "difference": found.difference,
+                "low": found.low,
+                "high": found.high,
+                "p": found.p_value,
+            }
+        )
+    return rows
 
 
 def alignment_scores(model: Model, sources: list[str], references: list[str], links: str) -> list[Any]:

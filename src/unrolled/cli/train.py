@@ -167,6 +167,6 @@ def _train(run: Run, *, as_json: bool) -> None:
             }
         )
         return
-    rows = [(score.name, number(score.value), score.signature) for score in model.scores]
+    rows = [(score.name, number(score.value), score.protocol) for score in model.scores]
     table(("score", "value", "protocol"), rows, title=f"{where['rows']} {where['part']} rows", right=(1,))
     tell(f"Trained for {duration(run.seconds)}. Model and card: {run.out}")

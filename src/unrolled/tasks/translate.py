@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.data.batching import Pairs
+    from unrolled.tasks.scores import Score
     from unrolled.text.texts import TextPair
     from unrolled.text.tokenizer import Encoded, Tokenizer
+
+SCORED = ("bleu", "chrf", "ter", "exact_match", "cer")
+"""Measures of a translation, in the order they are shown."""
+
 
 class Translation(NamedTuple):
     """One hypothesis of one line, with what is needed to show where it looked."""
@@ -107,6 +112,20 @@ def pad(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     ids = np.zeros(mask.shape, dtype=np.int64)
     ids[mask] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]) if len(rows) else 0
     return ids, mask
+
+
+def translation_scores(outputs: Sequence[str], references: Sequence[str]) -> list[Score]:
+    """What a translation is scored by, each named by its kind: bleu, chrf, ter, exact_match, cer."""
+    from unrolled.tasks.scores import score
+
+    return [score(kind, outputs, references)._replace(name=kind) for kind in SCORED]
+
+
+def validation_scores(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """The quick ones of ``translation_scores``, by kind."""
+    from unrolled.tasks.scores import score
+
+    return {kind: score(kind, outputs, references).value for kind in SCORED if kind != "ter"}
 
 
 def perplexity(loss: float) -> float:

@@ -80,7 +80,7 @@ def facts_of(
         data={key: value for key, value in data.items() if value not in (None, "")},
         parts=[PartLine(part.path, part.note, part.parameters, part.formula) for part in flat_parts(network)],
         training=training,
-        scores=[ScoreLine(score.name, score.value, score.signature) for score in scores],
+        scores=[ScoreLine(score.name, score.value, score.protocol) for score in scores],
         test_data=f"{scored['rows']} rows of {scored['path']} ({scored['part']})" if scored else "",
         trust=[
             TrustLine(_number(one["value"]), _number(one["chance"]), one["sentence"])

@@ -1,0 +1,166 @@
+"""Training from files of every kind, resuming, and what is said about it."""
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+FAST = ("--set", "train.epochs=1", "--set", "train.steps=3")
+
+
+def settings(trained, out):
+    return ("--preset", "bahdanau-small", "--config", trained.config, "--out", out)
+
+
+def write_formats(folder: Path, rows: list[tuple[str, str]]) -> dict[str, tuple]:
+    """The same rows in every format, as the words that train them."""
+    import pyarrow
+    import pyarrow.parquet
+
+    sources, targets = [row[0] for row in rows], [row[1] for row in rows]
+    (folder / "p.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    (folder / "p.csv").write_text("source,target\n" + "".join(f'"{a}","{b}"\n' for a, b in rows))
+    (folder / "p.jsonl").write_text("".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in rows))
+    (folder / "p.en").write_text("\n".join(sources) + "\n")
+    (folder / "p.fr").write_text("\n".join(targets) + "\n")
+    pyarrow.parquet.write_table(pyarrow.table({"source": sources, "target": targets}), folder / "p.parquet")
+    with gzip.open(folder / "z.tsv.gz", "wt") as file:
+        file.write("".join(f"{a}\t{b}\n" for a, b in rows))
+    hub = folder / "hub"
+    hub.mkdir()
+    (hub / "train.jsonl").write_text((folder / "p.jsonl").read_text())
+    return {
+        "tsv": (folder / "p.tsv",),
+        "csv": (folder / "p.csv",),
+        "jsonl": (folder / "p.jsonl",),
+        "parquet": (folder / "p.parquet",),
+        "parallel": ("--source", folder / "p.en", "--target", folder / "p.fr"),
+        "gzip": (folder / "z.tsv.gz",),
+        "folder": (hub,),
+    }
+
+
+def test_every_format_trains_the_same_model(trained, run, tmp_path):
+    rows = [tuple(line.split("\t")) for line in trained.data.read_text().splitlines()[:60]]
+    weights = {}
+    for name, words in write_formats(tmp_path, rows).items():
+        result = run("train", *words, *settings(trained, tmp_path / f"out-{name}"), *FAST, "--json")
+        assert result.code == 0, result.err
+        weights[name] = load_file(tmp_path / f"out-{name}" / "model.safetensors")
+    first = weights.pop("tsv")
+    for name, other in weights.items():
+        assert all((first[key] == other[key]).all() for key in first), name
+
+
+def test_what_was_guessed_is_said(trained, run, tmp_path):
+    result = run("train", trained.data, *settings(trained, tmp_path / "m"), *FAST)
+    assert "held out" in result.err and "parameters" in result.err
+    assert "exact_match" in result.out
+
+
+def test_dry_run_writes_no_model(trained, run, tmp_path):
+    result = run("train", trained.data, *settings(trained, tmp_path / "m"), "--dry-run", "--json")
+    found = json.loads(result.out)
+    assert found["rows"] > 0 and found["memory"] > 0 and found["seconds"] > 0
+    assert not (tmp_path / "m" / "model.safetensors").exists()
+
+
+def test_explain_settings_tells_origins(trained, run, tmp_path):
+    result = run(
+        "train", trained.data, *settings(trained, tmp_path / "m"), "--set", "train.clip_norm=2", "--seed", 7,
+        "--explain-settings", "--json",
+    )  # fmt: skip
+    found = json.loads(result.out)
+    assert found["train.clip_norm"] == {"value": 2.0, "origin": "flag --set train.clip_norm=2"}
+    assert found["train.seed"] == {"value": 7, "origin": "flag"}
+    assert found["model.embedding_size"]["origin"] == f"file {trained.config}"
+    assert found["data.max_length"]["origin"] == "default"
+    assert not (tmp_path / "m").exists()
+
+
+def test_fine_tuning_keeps_the_vocabulary(trained, run, tmp_path):
+    other = tmp_path / "other.tsv"
+    other.write_text("one cat\tun chat\ndog two\tchien deux\n" * 20)
+    result = run("train", other, "--from", trained.folder, "--out", tmp_path / "m", *FAST)
+    assert result.code == 0, result.err
+    for name in ("source.json", "target.json"):
+        assert (tmp_path / "m" / "text" / name).read_bytes() == (trained.folder / "text" / name).read_bytes()
+
+
+def test_a_high_share_of_unknown_symbols_stops_before_training(trained, run, tmp_path):
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("what are these\twords never seen\n" * 5)
+    result = run("train", trained.data, "--valid", valid, *settings(trained, tmp_path / "m"), *FAST)
+    assert result.code == 3 and "unknown to the vocabulary" in result.err
+
+
+def test_minutes_fits_into_the_time(trained, run, tmp_path):
+    result = run("train", trained.data, *settings(trained, tmp_path / "m"), "--minutes", "0.05",
+                 "--set", "train.epochs=100000", "--json")  # fmt: skip
+    assert result.code == 0, result.err
+    assert "(minutes)" in result.err
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "unrolled", *map(str, words)]
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_is_bit_for_bit_the_uninterrupted_run(trained, tmp_path):
+    """SIGKILL at random moments; the model that comes out in the end is the same to the last bit."""
+    import random
+
+    common = ("--set", "train.epochs=6", "--set", "train.save_every=3", "--set", "model.dropout=0.2")
+    whole = command("train", trained.data, *settings(trained, tmp_path / "whole"), *common)
+    assert subprocess.run(whole, capture_output=True, timeout=200).returncode == 0
+    draw = random.Random(time.time_ns())
+    words = command("train", trained.data, *settings(trained, tmp_path / "cut"), *common)
+    checkpoints = tmp_path / "cut" / "training" / "checkpoints"
+    for attempt in range(12):
+        resumed = [*words, "--resume"] if (tmp_path / "cut" / "training" / "run.json").exists() else words
+        process = subprocess.Popen(resumed, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if attempt < 3:
+            before = set(checkpoints.iterdir()) if checkpoints.exists() else set()
+            deadline = time.monotonic() + 100
+            while process.poll() is None and time.monotonic() < deadline:
+                if checkpoints.exists() and set(checkpoints.iterdir()) - before:
+                    break
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0, 0.5))
+            process.send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=200)
+        if process.returncode == 0:
+            break
+        assert b"Traceback" not in errors
+    assert process.returncode == 0, errors.decode()
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut"))
+    assert all((first[key] == second[key]).all() for key in first)
+
+
+@pytest.mark.slow
+def test_interrupted_saves_and_exits_130(trained, tmp_path):
+    words = command("train", trained.data, *settings(trained, tmp_path / "m"), "--set", "train.epochs=100000")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    checkpoints = tmp_path / "m" / "training" / "checkpoints"
+    deadline = time.monotonic() + 100
+    while not (checkpoints.exists() and any(checkpoints.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 130, errors.decode()
+    assert b"--resume" in errors and b"Traceback" not in errors
+
+
+def test_a_differing_setting_on_resume_is_printed_and_the_flag_wins(trained, run, tmp_path):
+    words = ("train", trained.data, *settings(trained, tmp_path / "m"))
+    assert run(*words, "--set", "train.epochs=1").code == 0
+    result = run(*words, "--set", "train.epochs=2", "--set", "train.learning_rate=0.005", "--resume")
+    assert result.code == 0, result.err
+    assert "resumed at step" in result.err
+    assert "learning_rate: was 0.01, now 0.005" in result.err
