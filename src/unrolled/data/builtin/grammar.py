@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -73,6 +74,42 @@ class Phrase:
     weights: list[float] = field(default_factory=list)
 
 
+class Chooser(ABC):
+    """Makes the choices of a derivation, from the top down and the first side's left to right."""
+
+    @abstractmethod
+    def rule(self, phrase: Phrase, agreement: Agreement) -> Rule:
+        """One of the rules of ``phrase`` that hold under ``agreement``."""
+
+    @abstractmethod
+    def entry(self, entries: Sequence[Entry]) -> Entry:
+        """One word of a class."""
+
+    @abstractmethod
+    def plural(self) -> bool:
+        """The number of the noun just chosen, where nothing has decided it."""
+
+
+class Drawn(Chooser):
+    """Draws by the rules' weights; two nouns in five are plural."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self._draw = draw
+
+    def rule(self, phrase: Phrase, agreement: Agreement) -> Rule:
+        rule = self._draw.choices(phrase.rules, phrase.weights)[0]
+        if holds(rule, agreement):
+            return rule
+        weights = [rule.weight * holds(rule, agreement) for rule in phrase.rules]
+        return self._draw.choices(phrase.rules, weights)[0]
+
+    def entry(self, entries: Sequence[Entry]) -> Entry:
+        return self._draw.choice(entries)
+
+    def plural(self) -> bool:
+        return self._draw.random() < 0.4
+
+
 _ITEM = re.compile(r'^(?P<name>"[^"]+"|\.|[^._>{}\s]+?)(?:\.(?P<form>[a-z]+))?(?:_(?P<marks>\d+))?(?P<leans>>)?$')
 _PART = re.compile(r"^(?P<symbol>[A-Z][A-Za-z]+(?:\(\S*\))?|[A-Z](?=\d*$))\d*$")
 _FEATURES = {
@@ -83,7 +120,7 @@ _FEATURES = {
 
 
 class Grammar:
-    """Rules as text, word classes as entries; ``derive`` draws one phrase."""
+    """Rules as text, word classes as entries, and what makes a literal of each side a word."""
 
     def __init__(
         self,
@@ -96,26 +133,34 @@ class Grammar:
         self._sections = _sections(rules)
         self._phrases: dict[str, Phrase] = {}
 
-    def derive(self, symbol: str, draw: random.Random) -> Derived:
-        """A phrase of the kind ``symbol``, each rule drawn by its weight."""
-        return self._derive(symbol, draw, Agreement())
+    def derive(self, symbol: str, chooser: Chooser) -> Derived:
+        """A phrase of the kind ``symbol``, made by the choices of ``chooser``."""
+        return self._derive(symbol, chooser, Agreement())
 
-    def _derive(self, symbol: str, draw: random.Random, agreement: Agreement) -> Derived:
-        if symbol in self._classes:
-            return _lexical(draw.choice(self._classes[symbol]), draw, agreement)
-        phrase = self._phrases.get(symbol) or self._compile(symbol)
+    def entries(self, symbol: str) -> Sequence[Entry]:
+        """The members of a word class; none where ``symbol`` is a phrase."""
+        return self._classes.get(symbol, ())
+
+    def phrase(self, symbol: str) -> Phrase:
+        """The rules that build ``symbol``, those with parameters filled in."""
+        return self._phrases.get(symbol) or self._compile(symbol)
+
+    def _derive(self, symbol: str, chooser: Chooser, agreement: Agreement) -> Derived:
+        entries = self.entries(symbol)
+        if entries:
+            return _lexical(chooser.entry(entries), chooser, agreement)
+        phrase = self.phrase(symbol)
         if phrase.domain:
             agreement = Agreement()
-        rule = _choose(phrase, draw, agreement)
+        rule = chooser.rule(phrase, agreement)
         for feature, value in rule.features.items():
             setattr(agreement, feature, value)
         parts: dict[str, Derived] = {}
         for name, below in rule.parts.items():
-            parts[name] = self._derive(below, draw, agreement)
-            while any(
-                _same(parts[name], other) for key, other in parts.items() if key != name and rule.parts[key] == below
-            ):
-                parts[name] = self._derive(below, draw, agreement)
+            parts[name] = self._derive(below, chooser, agreement)
+            twins = [other for key, other in parts.items() if key != name and rule.parts[key] == below]
+            while any(_same(parts[name], twin) for twin in twins):
+                parts[name] = self._derive(below, chooser, agreement)
         if rule.joint:
             genders = [part.agreement.gender for part in parts.values()]
             agreement.gender = "feminine" if all(gender == "feminine" for gender in genders) else "masculine"
@@ -220,27 +265,18 @@ def _tie(sides: tuple[list[Item], list[Item]], line: str) -> list[tuple[int, int
     return links
 
 
-def _choose(phrase: Phrase, draw: random.Random, agreement: Agreement) -> Rule:
-    rule = draw.choices(phrase.rules, phrase.weights)[0]
-    if _holds(rule, agreement):
-        return rule
-    fitting = [
-        (rule, weight) for rule, weight in zip(phrase.rules, phrase.weights, strict=True) if _holds(rule, agreement)
-    ]
-    return draw.choices([rule for rule, _ in fitting], [weight for _, weight in fitting])[0]
-
-
-def _holds(rule: Rule, agreement: Agreement) -> bool:
+def holds(rule: Rule, agreement: Agreement) -> bool:
+    """Whether what is decided already allows ``rule``."""
     return all(getattr(agreement, feature) in (None, value) for feature, value in rule.features.items()) and not any(
         getattr(agreement, feature) == value for feature, value in rule.barred.items()
     )
 
 
-def _lexical(entry: Entry, draw: random.Random, agreement: Agreement) -> Derived:
+def _lexical(entry: Entry, chooser: Chooser, agreement: Agreement) -> Derived:
     if entry.gender:
         agreement.gender = entry.gender
     if entry.counted and agreement.number is None:
-        agreement.number = "plural" if draw.random() < 0.4 else "singular"
+        agreement.number = "plural" if chooser.plural() else "singular"
     left, right = ([Leaf(word, agreement, None) for word in side] for side in entry.sides)
     return Derived((left, right), list(product(left, right)), agreement)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -10,13 +11,15 @@ from itertools import pairwise
 
 from unrolled.data.builtin import english, french
 from unrolled.data.builtin.example import BUILTIN, Built, Example, Maker, Span, held_out
-from unrolled.data.builtin.grammar import Derived, Entry, Grammar
+from unrolled.data.builtin.grammar import Derived, Drawn, Entry, Grammar
+from unrolled.data.builtin.parsing import Parser
 from unrolled.data.builtin.words import Word, plain
 
 SHORTEST, LONGEST = 3, 14
 """Words of the English side, punctuation counted."""
 
 _STOPS = frozenset(".?!")
+_WORDS = re.compile(r"'s|[.?!]|[^\s.?!']+")
 
 
 @BUILTIN.register("phrases")
@@ -40,7 +43,7 @@ class Phrases(Maker):
 
 def distinct(seed: int, capitals: bool = False) -> Iterator[Example]:
     """Phrases without end, no source twice."""
-    draw = random.Random(seed)
+    draw = Drawn(random.Random(seed))
     seen: set[str] = set()
     while True:
         phrase = example(grammar().derive("Start", draw), capitals)
@@ -66,6 +69,20 @@ def example(derived: Derived, capitals: bool = False) -> Example:
     if capitals and source[-1] in _STOPS:
         text, translation = text[0].upper() + text[1:], translation[0].upper() + translation[1:]
     return Example(text, translation, tuple(sorted(links)), tuple(spans), tuple(others))
+
+
+def translations(text: str) -> list[Example]:
+    """What the grammar makes of an English phrase of its own: one translation (with its links), or none.
+
+    ``text`` as the phrases are written: ``the man's dog sleeps.``; lower case but for names.
+    """
+    parser = Parser(grammar(), ["a" if word == "an" else word for word in _WORDS.findall(text)])
+    found: dict[str, Example] = {}
+    for derived in parser.derivations("Start"):
+        phrase = example(derived)
+        if phrase.source == text:
+            found.setdefault(phrase.target, phrase)
+    return list(found.values())
 
 
 def _lay_out(words: Sequence[str], before_mark: str) -> tuple[str, list[Span]]:
@@ -97,17 +114,18 @@ def _read(name: str) -> str:
 def lexicon(text: str) -> dict[str, list[Entry]]:
     """Word classes by name; adjectives come under each class of nouns that they describe, ``After(Thing)``."""
     classes: dict[str, list[Entry]] = {}
-    name = kind = ""
+    kind, names = "", [""]
     for line in text.splitlines():
         if line.startswith("["):
-            name, kind = line[1:].split("] ")
+            head, kind = line[1:].split("] ")
+            names = head.split()
         elif line and not line.startswith("#"):
             left, right = line.split(" = ")
             described = ""
             if kind == "adjective" and " : " in right:
                 right, described = right.split(" : ")
             entry = _ENTRIES[kind](left, right)
-            for key in [f"{name}({noun})" for noun in described.split()] or [name]:
+            for key in [f"{names[0]}({noun})" for noun in described.split()] or names:
                 classes.setdefault(key, []).append(entry)
     return classes
 
