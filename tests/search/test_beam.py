@@ -118,6 +118,23 @@ def test_stops_before_the_limit_once_nothing_can_win():
     assert len(patient.rows) > 1
 
 
+def test_the_early_stop_is_sharp():
+    """A prefix at log P = -1.5 against a finished -1.0: with α = 0.6 it wins at 7 predicted symbols, loses at 6."""
+
+    class Late(TreeModel):
+        def log_probs(self, source, prefix):
+            logs = np.full(self.vocabulary_size, -40.0, dtype=np.float32)
+            logs[5 if prefix and len(prefix) < self.seed else END] = 0.0
+            return logs if prefix else np.where(np.arange(len(logs)) == 5, -1.5, logs - 1.0).astype(np.float32)
+
+    assert -1.5 / (12 / 6) ** 0.6 > -1.0 > -1.5 / (11 / 6) ** 0.6
+    for limit, length, steps in ((6, 6, 7), (5, 0, 1)):
+        model = Late(seed=limit)
+        found = decode(model, *batch([[4, END]]), SearchSettings(beam=2, length_penalty=0.6, max_length=limit))[0]
+        assert len(found[0].ids) == length
+        assert len(model.rows) == steps
+
+
 def test_a_finished_sentence_leaves_the_engine():
     class Two(TreeModel):
         def log_probs(self, source, prefix):
