@@ -59,7 +59,12 @@ def test_letters_that_no_font_has_are_confessed(
     module._fonts.cache_clear()
 
 
-def test_a_long_picture_stays_within_reason(make: Callable[..., Explanation]) -> None:
+def test_a_large_picture_has_all_its_cells(make: Callable[..., Explanation]) -> None:
     many = [f"w{number}" for number in range(60)]
-    image = opened(png(make(many, many[:5])))
-    assert image.width <= 20_000 and image.height <= 20_000
+    one = make(many, many[:7], gold=[(0, 0)])
+    image = np.asarray(opened(png(one)).convert("RGB"))
+    heat = [box for box in picture(one).shapes if isinstance(box, Box) and box.ink == "heat" and box.title]
+    assert len(heat) > 20
+    for box in heat:
+        expected = 0xEF * (1 - box.opacity) + 0x08 * box.opacity
+        assert image[int(2 * (box.y + 9)), int(2 * (box.x + 9)), 0] == pytest.approx(expected, abs=2)

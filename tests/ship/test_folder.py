@@ -105,21 +105,36 @@ def test_whatever_fails_nothing_is_lost_and_nothing_half_written(
     assert read(folder).scores == {"bleu": 12.5} and (folder / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("error", [OSError(errno.EACCES, "Permission denied"), KeyboardInterrupt()])
 def test_a_rename_that_fails_puts_the_old_model_back(
-    save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     folder = save(tmp_path / "model")
     rename = Path.rename
 
     def once(self: Path, target: Path) -> Path:
         if self.suffix == ".writing":
-            raise OSError(errno.EACCES, "Permission denied")
+            raise error
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", once)
-    with pytest.raises(UnrolledError, match="Permission denied"):
+    with pytest.raises((UnrolledError, KeyboardInterrupt)):
         save(folder, scores={"bleu": 99.0})
     assert read(folder).scores == {"bleu": 12.5} and [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("again", ["read", "save"])
+def test_an_exchange_that_was_killed_is_finished_by_the_next_one(save: Save, tmp_path: Path, again: str) -> None:
+    folder = save(tmp_path / "model")
+    (folder / "notes.txt").write_text("mine")
+    folder.rename(tmp_path / ".model.0badcafe.old")
+    if again == "read":  # killed after the first rename
+        assert read(folder).scores == {"bleu": 12.5}
+    else:  # killed after the second one
+        save(tmp_path / "new").rename(folder)
+        save(folder, scores={"bleu": 99.0})
+        assert read(folder).scores == {"bleu": 99.0}
+    assert (folder / "notes.txt").read_text() == "mine" and [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 @pytest.fixture

@@ -74,12 +74,15 @@ class Picture(NamedTuple):
     height: float
     title: str
     description: str
-    shapes: list[Box | Label]
+    paper: Box
+    shapes: list[Box | Label]  # drawn in this order, on the paper
 
 
 MARGIN, WORD, SMALL, SLANT = 22.0, 15.0, 12.0, math.sqrt(0.5)
 LONGEST = 26
 """Terminal columns of the longest label that is shown whole."""
+SMALLEST = 20.0
+"""Side of a cell of a large picture, which has neither numbers nor round corners."""
 
 
 class Grid(NamedTuple):
@@ -109,14 +112,14 @@ def picture(explanation: Explanation) -> Picture:
     legend, bottom = _legend(explanation, bottom)
     trust, bottom = _trust(explanation, bottom, width)
     shapes += [*legend, *trust]
-    shapes.insert(0, Box(0, 0, width, bottom + 4, "paper", radius=10))
+    paper = Box(0, 0, width, bottom + 4, "paper", radius=10)
     title = f"{explanation.method}: {printable(explanation.source_text)} → {printable(explanation.target_text)}"
-    return Picture(width, bottom + 4, title, _description(explanation, source, target), shapes)
+    return Picture(width, bottom + 4, title, _description(explanation, source, target), paper, shapes)
 
 
 def _grid(explanation: Explanation, source: Sequence[str], target: Sequence[str]) -> tuple[Grid, float]:
     count = max(len(source), len(target), 1)
-    cell = 36.0 if count <= 18 else 28.0 if count <= 30 else 20.0
+    cell = 36.0 if count <= 18 else 28.0 if count <= 30 else SMALLEST
     shown = [_length(word) for word in source] or [0.0]
     left = MARGIN + max([_length(word) for word in target] or [0.0]) + 12
     top = MARGIN + max([*shown, _length("end")]) * SLANT + 16
@@ -175,13 +178,13 @@ def _cells(explanation: Explanation, grid: Grid, source: Sequence[str], target: 
 
 
 def _cell(grid: Grid, row: int, x: float, weight: float, title: str) -> list[Box | Label]:
-    y, size, radius = grid.y(row) + 1, grid.cell - 2, 5 if grid.cell > 24 else 2
+    y, size, radius = grid.y(row) + 1, grid.cell - 2, 5 if grid.cell > SMALLEST else 0
     weight = min(1.0, max(0.0, weight))
     shapes: list[Box | Label] = [Box(x + 1, y, size, size, "tile", radius=radius)]
     named = f"{title}: {100 * weight:.1f} %"
     if weight >= 0.005:
         shapes.append(Box(x + 1, y, size, size, "heat", round(weight, 3), radius, title=named))
-    if weight >= 0.05 and grid.cell > 24:
+    if weight >= 0.05 and grid.cell > SMALLEST:
         ink: Ink = "high" if weight > 0.75 else "middle" if weight > 0.59 else "low"
         middle = x + grid.cell / 2, grid.y(row) + grid.cell / 2 + 4
         shapes.append(Label(*middle, f"{100 * weight:.0f}", 11.5, ink, "middle", title=named))

@@ -35,11 +35,13 @@ def png(explanation: Explanation) -> bytes:
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, layout.width), ylim=(height, 0))
     axes.set_axis_off()
+    axes.add_patch(_patch(layout.paper))
+    axes.add_collection(_squares([box for box in layout.shapes if isinstance(box, Box) and _plain(box)]))
     for shape in layout.shapes:
-        if isinstance(shape, Box):
-            axes.add_patch(_patch(shape))
-        else:
+        if isinstance(shape, Label):
             _write(axes, shape, families)
+        elif not _plain(shape):
+            axes.add_patch(_patch(shape))
     if missing:
         note = Label(
             22, layout.height + 6, "No font here knows some of these characters; the .svg shows them.", 12, "muted"
@@ -64,8 +66,22 @@ def _bytes(figure: Any, metadata: dict[str, str]) -> bytes:
     return file.getvalue()
 
 
+def _plain(box: Box) -> bool:
+    return not box.radius and not box.outline
+
+
+def _squares(boxes: list[Box]) -> Any:
+    """All plain boxes as one artist: a large picture has tens of thousands."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
+
+    corners = [[(x, y), (x + width, y), (x + width, y + height), (x, y + height)] for x, y, width, height, *_ in boxes]
+    colors = [to_rgba(LIGHT[box.ink], box.opacity) for box in boxes]
+    return PolyCollection(corners, facecolors=colors, edgecolors="none", zorder=1)
+
+
 def _patch(box: Box) -> Any:
-    from matplotlib.patches import FancyBboxPatch, Rectangle
+    from matplotlib.patches import FancyBboxPatch
 
     color = LIGHT[box.ink]
     paint: dict[str, Any] = (
@@ -73,8 +89,6 @@ def _patch(box: Box) -> Any:
         if box.outline
         else {"facecolor": color, "edgecolor": "none", "alpha": box.opacity}
     )
-    if not box.radius:
-        return Rectangle((box.x, box.y), box.width, box.height, **paint)
     style = f"round,pad=0,rounding_size={box.radius}"
     return FancyBboxPatch((box.x, box.y), box.width, box.height, boxstyle=style, **paint)
 

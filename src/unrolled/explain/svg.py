@@ -41,7 +41,7 @@ def _style() -> str:
 
 
 def _shapes(layout: Picture) -> list[str]:
-    return [_box(shape) if isinstance(shape, Box) else _label(shape) for shape in layout.shapes]
+    return [_box(shape) if isinstance(shape, Box) else _label(shape) for shape in (layout.paper, *layout.shapes)]
 
 
 def _box(box: Box) -> str:

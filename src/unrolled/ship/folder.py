@@ -9,6 +9,8 @@ README.md          the model card, free to be edited
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import os
 import secrets
@@ -102,6 +104,9 @@ def write(
 def read(folder: str | Path) -> Saved:
     """Open a saved model; DataError that names the missing, damaged or too new file and says what to do."""
     folder = Path(folder)
+    if not os.path.lexists(folder):
+        with contextlib.suppress(OSError):
+            _recover(folder)
     if not folder.is_dir():
         given = "is a file" if folder.exists() else "does not exist"
         raise DataError(
@@ -138,6 +143,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _refuse_strange(folder: Path, keep: Collection[str]) -> None:
     try:
+        _recover(folder)
         if not os.path.lexists(folder) or is_model(folder):
             return
         if not folder.is_dir():
@@ -167,10 +173,23 @@ def _exchange(new: Path, folder: Path) -> None:
     folder.rename(old)
     try:
         new.rename(folder)
-    except OSError:
+    except BaseException:
         old.rename(folder)
         raise
+    _bring_over(old, folder)
+
+
+def _bring_over(old: Path, folder: Path) -> None:
     for path in old.iterdir():
-        if path.name not in _OURS:
+        if path.name not in _OURS and not os.path.lexists(folder / path.name):
             path.rename(folder / path.name)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _recover(folder: Path) -> None:
+    """Finish an exchange that was killed between its renames: the old model, or what lay beside it, comes back."""
+    for old in sorted(folder.parent.glob(f".{glob.escape(folder.resolve().name[:100])}.*.old")):
+        if os.path.lexists(folder):
+            _bring_over(old, folder)
+        else:
+            old.rename(folder)
