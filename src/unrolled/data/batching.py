@@ -53,10 +53,11 @@ def collate(
 
 
 def _padded(rows: Sequence[Sequence[int] | np.ndarray], begin: bool) -> Tokens:
-    lengths = np.array([len(row) for row in rows], dtype=np.int64) + begin
+    shift = int(begin)
+    lengths = np.array([len(row) for row in rows], dtype=np.int64) + shift
     ids = np.full((len(rows), int(lengths.max(initial=0)) + 1), PAD, dtype=np.int64)
     for out, row in zip(ids, rows, strict=True):
-        out[begin : begin + len(row)] = row
+        out[shift : shift + len(row)] = row
     if begin:
         ids[:, 0] = BEGIN
     ids[np.arange(len(rows)), lengths] = END
@@ -87,9 +88,10 @@ class Batches:
     ) -> None:
         if (tokens is None) == (sentences is None):
             raise SettingsError("a batch is bounded by 'tokens' or by 'sentences': give exactly one of them.")
-        for setting, value in (("tokens", tokens), ("sentences", sentences), ("max_length", max_length)):
-            if value is not None and value < 1:
-                raise SettingsError(f"{setting} = {value} was given; it must be at least 1.")
+        least = (("tokens", tokens, 1), ("sentences", sentences, 1), ("max_length", max_length, 1), ("seed", seed, 0))
+        for setting, value, bound in least:
+            if value is not None and value < bound:
+                raise SettingsError(f"{setting} = {value} was given; it must be at least {bound}.")
         self.store, self.name = store, name
         self._tokens, self._sentences = tokens, sentences
         self._seed, self._shuffle = seed, shuffle

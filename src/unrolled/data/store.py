@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -56,7 +57,7 @@ class Store:
             batches = list(_batches(self._file))
             self._views = {name: [_view(batch.column(name)) for batch in batches] for name in self.columns}
             places = [batch.column(PLACE).to_numpy() for batch in batches]
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
             raise DataError(f"{self.folder}: the encoded rows cannot be read ({error}). Delete the folder.") from None
         self.places: np.ndarray = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
         self._lengths = {
@@ -102,9 +103,11 @@ class Store:
         A store with the same non-empty ``fingerprint`` is reused and the columns are not read. Columns of unequal
         length are a DataError.
         """
-        return _reused(Path(folder), fingerprint) or _written(
-            Path(folder), _chunks_of_ids(columns, places), _types(columns, vocabulary_sizes or {}), fingerprint
-        )
+        reused = _reused(Path(folder), tuple(columns), fingerprint)
+        if reused is not None:
+            return reused
+        types = _types(columns, vocabulary_sizes or {})
+        return _written(Path(folder), _chunks_of_ids(columns, places), types, fingerprint)
 
     @staticmethod
     def encode(
@@ -113,18 +116,21 @@ class Store:
         encoders: Mapping[str, Encoder],
         *,
         fingerprint: str = "",
+        name: str = "line",
     ) -> Store:
         """Encode rows of text ``(place, fields)`` and write them, some thousand at a time; field ``i`` goes through the
-        ``i``-th of ``encoders`` into the column of its name.
+        ``i``-th of ``encoders`` into the column of its name. ``rows`` may be a function that starts to read them;
+        ``name`` is the file that errors name.
 
-        A store with the same non-empty ``fingerprint`` is reused and no row is read.
+        A store with the same non-empty ``fingerprint`` is reused and no row is read. DataError for a row that cannot be
+        encoded, UnrolledError where the disk refuses; what was in ``folder`` before then stays.
         """
         sizes = {name: encoder.vocabulary_size for name, encoder in encoders.items()}
-        reused = _reused(Path(folder), fingerprint)
+        reused = _reused(Path(folder), tuple(encoders), fingerprint)
         if reused is not None:
             return reused
         lines = rows() if callable(rows) else rows
-        return _written(Path(folder), _encoded(lines, encoders), _types(encoders, sizes), fingerprint)
+        return _written(Path(folder), _encoded(lines, encoders, name), _types(encoders, sizes), fingerprint)
 
 
 def fingerprint(files: Iterable[str | Path], made_by: Iterable[str]) -> str:
@@ -170,35 +176,47 @@ def _chunks_of_ids(columns: Mapping[str, Iterable[Sequence[int]]], places: Itera
         done += count
 
 
-def _encoded(rows: Iterable[tuple[int, Sequence[str]]], encoders: Mapping[str, Encoder]) -> Iterator[_Chunk]:
+def _encoded(rows: Iterable[tuple[int, Sequence[str]]], encoders: Mapping[str, Encoder], name: str) -> Iterator[_Chunk]:
     stream = iter(rows)
     while part := list(islice(stream, CHUNK)):
         for place, fields in part:
             if len(fields) != len(encoders):
-                raise DataError(f"row {place}: {len(fields)} fields where {len(encoders)} are expected.")
+                raise DataError(f"{name}:{place}: {len(fields)} fields where {len(encoders)} are expected.")
+        places = [place for place, _ in part]
         columns = {
-            name: encoder.encode_ids([fields[i] for _, fields in part])
-            for i, (name, encoder) in enumerate(encoders.items())
+            column: _encoded_column(encoder, [fields[i] for _, fields in part], places, name)
+            for i, (column, encoder) in enumerate(encoders.items())
         }
-        yield _Chunk([place for place, _ in part], columns)
+        yield _Chunk(places, columns)
+
+
+def _encoded_column(encoder: Encoder, texts: list[str], places: list[int], name: str) -> list[list[int]]:
+    try:
+        return encoder.encode_ids(texts)
+    except DataError:
+        for place, text in zip(places, texts, strict=True):
+            try:
+                encoder.encode_ids([text])
+            except DataError as error:
+                raise DataError(f"{name}:{place}: {error}") from None
+        raise
 
 
 def _written(folder: Path, chunks: Iterable[_Chunk], types: Mapping[str, pa.DataType], fingerprint: str) -> Store:
-    """Write beside and rename; the digest goes last, so that a store cut short is seen as damaged."""
+    """Write beside and rename, the description with its digest last: a store cut short is seen as damaged."""
     schema = pa.schema([(PLACE, pa.int64()), *((name, pa.list_(kind)) for name, kind in types.items())])
-    beside = folder / f"rows.arrow.{os.getpid()}.part"
+    beside, described = (folder / f"rows.{kind}.{os.getpid()}.part" for kind in ("arrow", "json"))
     count = 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
         with pa.OSFile(str(beside), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for chunk in chunks:
                 writer.write_batch(_batch(chunk, schema))
                 count += len(chunk.places)
         about = {"format": FORMAT, "fingerprint": fingerprint, "rows": count, "columns": list(types)}
         text = json.dumps(about | {"digest": _digest(beside)}, indent=1) + "\n"
-        (folder / "rows.json").unlink(missing_ok=True)
         beside.replace(folder / "rows.arrow")
-        described = folder / f"rows.json.{os.getpid()}.part"
         described.write_text(text, encoding="utf-8")
         described.replace(folder / "rows.json")
     except OSError as error:
@@ -207,9 +225,18 @@ def _written(folder: Path, chunks: Iterable[_Chunk], types: Mapping[str, pa.Data
             f"{folder}: the encoded rows cannot be written ({reason}). Free space or name another folder."
         ) from None
     finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
+        for part in (beside, described):
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
     return Store(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left half-written an hour ago or more."""
+    for part in folder.glob("rows.*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > 3600:
+                part.unlink()
 
 
 def _batch(chunk: _Chunk, schema: pa.Schema) -> pa.RecordBatch:
@@ -231,15 +258,15 @@ def _lists(rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:
     return pa.array(rows, kind)
 
 
-def _reused(folder: Path, fingerprint: str) -> Store | None:
-    """The store already in ``folder`` when it is whole and of the same fingerprint."""
+def _reused(folder: Path, columns: tuple[str, ...], fingerprint: str) -> Store | None:
+    """The store already in ``folder`` when it is whole and of the same columns and fingerprint."""
     if not fingerprint:
         return None
     try:
         store = Store(folder)
     except DataError:
         return None
-    return store if store.fingerprint == fingerprint else None
+    return store if (store.fingerprint, store.columns) == (fingerprint, columns) else None
 
 
 def _verified(folder: Path) -> dict[str, Any]:
@@ -247,7 +274,7 @@ def _verified(folder: Path) -> dict[str, Any]:
         about = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"{folder}: no encoded rows here ({error.strerror}).") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{folder}: rows.json is damaged. Delete the folder; it is made again from the data.") from None
     wanted = {"format": int, "fingerprint": str, "rows": int, "columns": list, "digest": str}
     if not isinstance(about, dict) or not all(isinstance(about.get(name), kind) for name, kind in wanted.items()):
