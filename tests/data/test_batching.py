@@ -1,0 +1,207 @@
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.utils.rnn import pad_sequence
+
+from unrolled.base.errors import SettingsError
+from unrolled.base.protocol import BEGIN, END
+from unrolled.data.batching import Batches, collate
+from unrolled.data.store import Store
+
+
+class Lengths:
+    """Rows of given lengths; the ids of row ``i`` are ``4 + i``."""
+
+    def __init__(self, source, target=None):
+        self.columns = ("source",) if target is None else ("source", "target")
+        self._lengths = {"source": np.array(source, dtype=np.int32), "target": np.array(target or [], dtype=np.int32)}
+        self.places = np.arange(len(source)) * 2 + 1
+
+    def __len__(self):
+        return len(self.places)
+
+    def lengths(self, column):
+        return self._lengths[column]
+
+    def take(self, column, rows):
+        return [np.full(self._lengths[column][row], 4 + row) for row in rows]
+
+
+LENGTH = st.integers(0, 30)
+PAIRS = st.lists(st.tuples(LENGTH, LENGTH), max_size=60)
+
+
+def over(pairs):
+    return Lengths([a for a, _ in pairs], [b for _, b in pairs])
+
+
+@settings(max_examples=200, deadline=None)
+@given(pairs=PAIRS, budget=st.integers(1, 300), seed=st.integers(0, 5), epoch=st.integers(0, 5), shuffle=st.booleans())
+def test_every_row_once_and_the_budget_held(pairs, budget, seed, epoch, shuffle):
+    batches = Batches(over(pairs), tokens=budget, seed=seed, shuffle=shuffle)
+    plan = batches.plan(epoch)
+    assert sorted(row for rows in plan for row in rows.tolist()) == list(range(len(pairs)))
+    for rows in plan:
+        assert len(rows) and rows.dtype == np.int64
+        pair = batches.load(rows)
+        held = pair.source.ids.numel() + pair.target.ids.numel()
+        assert held == batches.symbols(rows)
+        assert held <= budget or len(rows) == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(pairs=PAIRS, sentences=st.integers(1, 9), epoch=st.integers(0, 5))
+def test_every_row_once_in_batches_of_a_fixed_size(pairs, sentences, epoch):
+    plan = Batches(over(pairs), sentences=sentences).plan(epoch)
+    assert sorted(row for rows in plan for row in rows.tolist()) == list(range(len(pairs)))
+    sizes = sorted(len(rows) for rows in plan)
+    assert sizes[1:] == [sentences] * (len(sizes) - 1)
+    assert all(size <= sentences for size in sizes)
+
+
+@settings(max_examples=100, deadline=None)
+@given(pairs=PAIRS, limit=st.integers(1, 30), too_long=st.sampled_from(["drop", "cut"]))
+def test_long_rows_are_counted(pairs, limit, too_long):
+    batches = Batches(over(pairs), tokens=100, max_length=limit, too_long=too_long)
+    long = [i for i, pair in enumerate(pairs) if max(pair) > limit]
+    plan = batches.plan(0)
+    rows = sorted(row for rows in plan for row in rows.tolist())
+    if too_long == "drop":
+        assert (batches.dropped, batches.cut) == (len(long), 0)
+        assert rows == [i for i in range(len(pairs)) if i not in long]
+    else:
+        assert (batches.dropped, batches.cut) == (0, len(long))
+        assert rows == list(range(len(pairs)))
+    assert len(batches) == len(rows)
+    for some in plan:
+        loaded = batches.load(some)
+        assert loaded.source.ids.shape[1] <= limit + 1 and loaded.target.ids.shape[1] <= limit + 2
+        assert loaded.source.ids.numel() + loaded.target.ids.numel() == batches.symbols(some)
+
+
+def mixed(count, spread=3.0):
+    random = np.random.default_rng(1)
+    source = random.poisson(12, count)
+    target = np.maximum(0, source + random.normal(0, spread, count)).astype(int)
+    return Lengths(source.tolist(), target.tolist())
+
+
+def as_sets(plan):
+    return [tuple(sorted(rows.tolist())) for rows in plan]
+
+
+def test_a_plan_follows_from_seed_and_epoch_alone():
+    store = mixed(500)
+    first = Batches(store, tokens=400, seed=3)
+    plan = first.plan(2)
+    first.plan(0)
+    torch.manual_seed(9)
+    np.random.seed(9)
+    again = Batches(store, tokens=400, seed=3).plan(2)
+    assert [rows.tolist() for rows in plan] == [rows.tolist() for rows in again] == [r.tolist() for r in first.plan(2)]
+    assert as_sets(plan) != as_sets(Batches(store, tokens=400, seed=4).plan(2))
+
+
+@pytest.mark.parametrize("bound", [{"tokens": 400}, {"sentences": 9}])
+@pytest.mark.parametrize("store", [mixed(2000), mixed(60), Lengths(list(range(1, 51)), list(range(1, 51)))])
+def test_epochs_differ_in_batches_and_in_their_order(store, bound):
+    batches = Batches(store, **bound)
+    one, two = as_sets(batches.plan(1)), as_sets(batches.plan(2))
+    assert len(set(one) & set(two)) < 0.5 * len(one)
+    sizes = [batches.symbols(np.array(rows)) / len(rows) for rows in one]
+    assert sizes != sorted(sizes)
+
+
+def test_without_shuffling_batches_run_from_short_to_long_and_stay():
+    batches = Batches(mixed(300), tokens=300, shuffle=False, seed=1)
+    assert as_sets(batches.plan(0)) == as_sets(batches.plan(5))
+    widths = [int(batches.store.lengths("source")[rows].max()) for rows in batches.plan(0)]
+    assert widths == sorted(widths)
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+def test_little_padding(spread):
+    batches = Batches(mixed(20_000, spread), tokens=4096)
+    plan = batches.plan(0)
+    share = batches.padding_share(plan)
+    assert 0 < share < 0.06
+    padded = sum(int((~tokens.mask).sum()) for rows in plan for tokens in batches.load(rows)[:2])
+    assert share == pytest.approx(padded / sum(batches.symbols(rows) for rows in plan))
+    unsorted = np.array_split(np.arange(20_000), len(plan))
+    assert batches.padding_share(unsorted) > 4 * share
+    assert batches.padding_share([]) == 0
+
+
+def test_a_million_rows_are_planned_in_a_second():
+    batches = Batches(mixed(1_000_000), tokens=4096)
+    started = time.process_time()
+    plan = batches.plan(0)
+    assert time.process_time() - started < 2  # 0.5 s alone; this machine may be busy
+    assert sum(map(len, plan)) == 1_000_000
+
+
+def test_longest_is_the_fullest_batch():
+    store = mixed(1000)
+    store._lengths["target"][123] = 5000
+    batches = Batches(store, tokens=500)
+    assert batches.longest().tolist() == [123]
+    batches = Batches(mixed(1000), sentences=7)
+    assert batches.symbols(batches.longest()) == max(batches.symbols(rows) for rows in batches.plan(0))
+    assert Batches(Lengths([], []), tokens=5).longest().tolist() == []
+    assert Batches(Lengths([], []), tokens=5).plan(0) == []
+
+
+def test_collate_adds_the_special_symbols():
+    pair = collate([[7, 8], np.array([9], dtype=np.uint16)], [[5], []], [10, 20])
+    assert pair.source.ids.tolist() == [[7, 8, END], [9, END, 0]]
+    assert pair.source.mask.tolist() == [[True, True, True], [True, True, False]]
+    assert pair.target.ids.tolist() == [[BEGIN, 5, END], [BEGIN, END, 0]]
+    assert pair.target.mask.tolist() == [[True, True, True], [True, True, False]]
+    assert pair.rows.tolist() == [10, 20]
+    assert {tensor.dtype for tensor in (pair.source.ids, pair.target.ids, pair.rows)} == {torch.int64}
+    assert pair.source.mask.dtype == torch.bool
+    alone = collate([[], [4]], None, [0, 1])
+    assert (alone.source.ids.tolist(), alone.target) == ([[END, 0], [4, END]], None)
+    assert collate([], [], []).source.ids.shape == (0, 1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=st.lists(st.lists(st.integers(4, 99), max_size=6), min_size=1, max_size=5))
+def test_padding_is_as_torch_pads(rows):
+    pair = collate(rows, rows, range(len(rows)))
+    source = pad_sequence([torch.tensor([*row, END]) for row in rows], batch_first=True)
+    target = pad_sequence([torch.tensor([BEGIN, *row, END]) for row in rows], batch_first=True)
+    assert torch.equal(pair.source.ids, source) and torch.equal(pair.target.ids, target)
+    assert torch.equal(pair.source.mask, source != 0) and torch.equal(pair.target.mask, target != 0)
+
+
+def test_rows_of_a_store(tmp_path):
+    columns = {"source": [[4, 5, 6], [7], [8, 9]], "target": [[4], [5, 5], []]}
+    batches = Batches(Store.build(tmp_path, columns, places=[2, 3, 9]), sentences=2, name="pairs.tsv", shuffle=False)
+    rows = np.array([2, 0])
+    pair = batches.load(rows)
+    assert pair.source.ids.tolist() == [[8, 9, END, 0], [4, 5, 6, END]]
+    assert pair.target.ids.tolist() == [[BEGIN, END, 0], [BEGIN, 4, END]]
+    assert pair.rows.tolist() == [2, 0]
+    assert batches.places(rows) == batches.places(pair.rows) == ["pairs.tsv:9", "pairs.tsv:2"]
+    alone = Batches(Store.build(tmp_path / "one", {"source": columns["source"]}), tokens=6)
+    assert sorted(map(sorted, as_sets(alone.plan(0)))) == [[0], [1, 2]]
+    assert alone.load(rows).target is None
+
+
+def test_mistakes_are_named():
+    store = mixed(3)
+    for bounds in ({}, {"tokens": 5, "sentences": 5}):
+        with pytest.raises(SettingsError, match="a batch is bounded by 'tokens' or by 'sentences': give exactly one"):
+            Batches(store, **bounds)
+    for bounds, words in [
+        ({"tokens": 0}, "tokens = 0 was given; it must be at least 1"),
+        ({"tokens": 5, "max_length": -1}, "max_length = -1 was given; it must be at least 1"),
+        ({"tokens": 5, "seed": -1}, "seed = -1 was given; it must be at least 0"),
+    ]:
+        with pytest.raises(SettingsError, match=words):
+            Batches(store, **bounds)
