@@ -120,9 +120,11 @@ def picture(explanation: Explanation) -> Picture:
 def _grid(explanation: Explanation, source: Sequence[str], target: Sequence[str]) -> tuple[Grid, float]:
     count = max(len(source), len(target), 1)
     cell = 36.0 if count <= 18 else 28.0 if count <= 30 else SMALLEST
-    shown = [_length(word) for word in source] or [0.0]
-    left = MARGIN + max([_length(word) for word in target] or [0.0]) + 12
-    top = MARGIN + max([*shown, _length("end")]) * SLANT + 16
+    size = _size(cell)
+    shown = [size * _ems(word) for word in source] or [0.0]
+    left = MARGIN + max([size * _ems(word) for word in target] or [0.0]) + 12
+    own = SMALL * ems("probability" if explanation.log_probs is not None else "end")
+    top = MARGIN + max([*shown, own]) * SLANT + 16
     grid = Grid(left, top, cell, len(source), len(target))
     right = max(grid.x(column) + cell / 2 + length * SLANT + 8 for column, length in enumerate(shown))
     if explanation.end_column is not None:
@@ -132,8 +134,12 @@ def _grid(explanation: Explanation, source: Sequence[str], target: Sequence[str]
     return grid, right + MARGIN
 
 
-def _length(word: str) -> float:
-    return WORD * ems(shorten(word, LONGEST))
+def _ems(word: str) -> float:
+    return ems(shorten(word, LONGEST))
+
+
+def _size(cell: float) -> float:
+    return WORD if cell > SMALLEST else SMALL
 
 
 def _chances_at(explanation: Explanation, grid: Grid) -> float:
@@ -142,12 +148,13 @@ def _chances_at(explanation: Explanation, grid: Grid) -> float:
 
 def _words(grid: Grid, source: Sequence[str], target: Sequence[str]) -> list[Box | Label]:
     shapes: list[Box | Label] = []
+    size = _size(grid.cell)
     for column, word in enumerate(source):
         x = grid.x(column) + grid.cell / 2 + 4
-        shapes.append(Label(x, grid.top - 9, shorten(word, LONGEST), WORD, slanted=True, title=word))
+        shapes.append(Label(x, grid.top - 9, shorten(word, LONGEST), size, slanted=True, title=word))
     for row, word in enumerate(target):
-        y = grid.y(row) + grid.cell / 2 + WORD * 0.34
-        shapes.append(Label(grid.left - 10, y, shorten(word, LONGEST), WORD, anchor="end", title=word))
+        y = grid.y(row) + grid.cell / 2 + size * 0.34
+        shapes.append(Label(grid.left - 10, y, shorten(word, LONGEST), size, anchor="end", title=word))
     return shapes
 
 
