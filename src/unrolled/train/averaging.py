@@ -16,6 +16,10 @@ from unrolled.base.registry import Registry
 Weights = Mapping[str, Tensor]
 
 
+COUNT = "#updates"
+"""The key of a number among tensors that are named after weights."""
+
+
 class Average(ABC):
     """Watches the weights of a run. Holds a fixed number of copies of them, whatever the length of the run."""
 
@@ -124,11 +128,11 @@ class ExponentialAverage(Average):
         return self.average or None
 
     def state(self) -> dict[str, Tensor]:
-        return {**self.average, "count": torch.tensor(self.count)} if self.average else {}
+        return {**self.average, COUNT: torch.tensor(self.count)} if self.average else {}
 
     def restore(self, state: Weights) -> None:
-        self.average = {name: tensor for name, tensor in state.items() if name != "count"}
-        self.count = int(state["count"]) if state else 0
+        self.average = {name: tensor for name, tensor in state.items() if name != COUNT}
+        self.count = int(state[COUNT]) if state else 0
 
 
 def _mean(tensors: Sequence[Tensor]) -> Tensor:

@@ -26,7 +26,7 @@ from unrolled.train.stopping import Stopping
 
 class Run:
     """The parts of a run that change while it goes on. ``record`` holds its settings, to be compared on resuming; JSON,
-    with the settings of training under ``train``."""
+    with the settings of training under ``train`` and what they run on under ``machine``."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Run:
 
     def save(self, folder: Path) -> Path:
         """Write a checkpoint of this moment; only the first process writes, the others lend their random state."""
-        states = self.world.collect(randomness.capture(self.world.device))
+        states = self.world.collect(randomness.pack(randomness.capture(self.world.device)))
         tensors = {
             "weights": self.weights,
             "optimizer": self._optimizer_state(),
@@ -63,7 +63,6 @@ class Run:
             "position": asdict(self.position),
             "schedule": self.schedule.state(),
             "stopping": self.stopping.state(),
-            "processes": self.world.size,
             "record": self.record,
         }
 
@@ -137,8 +136,8 @@ class Run:
         self.schedule.restore(state["schedule"])
         prefix = f"{self.world.rank}."
         own = {key.removeprefix(prefix): v for key, v in saved.tensors["random"].items() if key.startswith(prefix)}
-        if state["processes"] == self.world.size and own:
-            randomness.restore(own, self.world.device)
+        if state["record"]["machine"]["processes"] == self.world.size and own:
+            randomness.restore(randomness.unpack(own), self.world.device)
         else:  # another number of processes: no state fits, so draw anew, but the same every time
             randomness.seed(self.record["train"]["seed"] + 1_000_003 * self.position.step + self.world.rank)
 
@@ -161,8 +160,7 @@ class Run:
         return tensor.to(self.world.device)
 
     def _differences(self, state: Mapping[str, Any]) -> tuple[Difference, ...]:
-        saved = leaves({**state["record"], "processes": state["processes"]})
-        now = leaves({**self.record, "processes": self.world.size})
+        saved, now = leaves(state["record"]), leaves(self.record)
         return tuple(
             Difference(name, saved.get(name), now.get(name))
             for name in sorted(saved.keys() | now.keys())

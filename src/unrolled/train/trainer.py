@@ -61,7 +61,7 @@ class Trainer:
             average=AVERAGES.build(settings.average),
             stopping=Stopping(settings.stop_on or "loss", settings.patience),
             world=self.world,
-            record={**(record or {}), "train": {**settings.tree(), "precision": self.precision}},
+            record={**(record or {}), "train": settings.tree(), "machine": self._machine()},
         )
         self.world.same(list(self.run.weights.values()))
         randomness.seed(settings.seed + self.world.rank)
@@ -70,6 +70,16 @@ class Trainer:
         self._walking = False  # inside fit, where the share of epochs is known
         self._rate = Rate()
         self._started = time.monotonic()
+
+    def _machine(self) -> dict[str, Any]:
+        """What decides, besides the settings, whether a resumed run repeats to the bit."""
+        return {
+            "processes": self.world.size,
+            "device": self.world.device.type,
+            "precision": self.precision,
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+        }
 
     def autocast(self) -> Any:
         """The context of a forward pass in this run's precision; also good for a validation loss."""
@@ -214,12 +224,12 @@ class Trainer:
         better = run.stopping.observe(at.step, scores)
         run.schedule.observe(better)
         at.validated, at.reserve = at.step, seconds
+        kept = run.save_best(self.folder) if better else None
+        saved = list(self._save())  # all is on disk before anybody hears of it
         yield Validated(at.step, at.epoch, scores, better, seconds)
-        if better:
-            path = run.save_best(self.folder)
-            if path is not None:
-                yield Saved(at.step, path, True)
-        yield from self._save()
+        if kept is not None:
+            yield Saved(at.step, kept, True)
+        yield from saved
 
     def _scores(self, validate: Validate) -> dict[str, float] | None:
         """What ``validate`` says; None where it was interrupted, which it may be at any point."""
