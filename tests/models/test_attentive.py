@@ -90,10 +90,10 @@ def test_the_hand_written_backward_passes_the_gradient_check(cell: dict, attenti
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True, eps=1e-6, atol=1e-5)
 
 
-def test_the_full_gradient_check_of_one_of_each_family() -> None:
-    for cell, attention in ((CELL_KINDS[2], ATTENTION_KINDS[3]), (CELL_KINDS[1], ATTENTION_KINDS[2])):
-        case = Case(cell, attention)
-        assert torch.autograd.gradcheck(lambda *_: tuple(case.run(whole_sequence)), tuple(case.tensors.values()))
+@pytest.mark.parametrize("cell, attention", [(CELL_KINDS[2], ATTENTION_KINDS[3]), (CELL_KINDS[1], ATTENTION_KINDS[2])])
+def test_the_full_gradient_check_of_one_of_each_family(cell: dict, attention: dict) -> None:
+    case = Case(cell, attention)
+    assert torch.autograd.gradcheck(lambda *_: tuple(case.run(whole_sequence)), tuple(case.tensors.values()))
 
 
 @pytest.mark.parametrize("cell", CELL_KINDS, ids=str)

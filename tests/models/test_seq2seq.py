@@ -18,7 +18,11 @@ CELLS = ({"kind": "elman"}, {"kind": "lstm"}, {"kind": "gru"}, {"kind": "gru", "
 ATTENTIONS = ("dot", "scaled_dot", "bilinear", {"kind": "additive", "hidden_size": 3})
 DECODERS = (
     *({"kind": "query_before", "layers": layers, "attention": a} for a in ATTENTIONS for layers in (1, 2)),
-    *({"kind": "query_after", "input_feeding": feeding, "attention": a} for a in ATTENTIONS for feeding in (True, False)),
+    *(
+        {"kind": "query_after", "input_feeding": feeding, "attention": a}
+        for a in ATTENTIONS
+        for feeding in (True, False)
+    ),
     {"kind": "query_after", "input_feeding": True, "layers": 2, "residual": True},
     *({"kind": "fixed", "context": context, "layers": 2} for context in ("once", "every_step")),
 )
@@ -66,7 +70,9 @@ def test_a_row_depends_on_neither_padding_nor_neighbours_nor_order(
         torch.testing.assert_close(shuffled, said[order], rtol=1e-6, atol=1e-6)
         for row in range(len(sizes)):
             words, symbols = source[row] + 1, target[row] + 2
-            lone = [side[row : row + 1, :size] for side, size in zip(batch, (words, words, symbols, symbols), strict=True)]
+            lone = [
+                side[row : row + 1, :size] for side, size in zip(batch, (words, words, symbols, symbols), strict=True)
+            ]
             torch.testing.assert_close(model.log_probs(*lone)[0], said[row, : symbols - 1], rtol=1e-6, atol=1e-6)
             assert (said[row, symbols - 1 :] == 0).all()
             if seen is not None:
@@ -95,7 +101,9 @@ def test_step_by_step_is_the_whole_pass(
     if forced.weights is None:
         assert set(seen) == {None}
     else:
-        torch.testing.assert_close(torch.stack(seen, dim=1)[real], forced.weights[real].to(seen[0].dtype), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            torch.stack(seen, dim=1)[real], forced.weights[real].to(seen[0].dtype), rtol=1e-5, atol=1e-5
+        )
 
 
 @every_model
@@ -138,7 +146,9 @@ def test_a_selected_state_goes_on_as_its_row_did(
     assert all(torch.equal(one, other) for one, other in zip(within, plain, strict=True))
 
 
-def test_what_belongs_to_a_sentence_is_not_copied_when_a_beam_is_reordered(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+def test_what_belongs_to_a_sentence_is_not_copied_when_a_beam_is_reordered(
+    small: Callable[..., Seq2Seq], pairs: Callable
+) -> None:
     model = small(decoder={"kind": "query_before", "cell": {"kind": "gru", "hidden_size": 6}})
     batch = pairs([3, 1], [2, 2])
     state = model.start(batch.source_ids, batch.source_mask)
@@ -158,7 +168,9 @@ def test_log_probs_are_the_gold_symbols_log_softmax(small: Callable[..., Seq2Seq
     said = model.log_probs(*batch)
     assert said.dtype is torch.float32
     assert said.shape == (2, 5)
-    torch.testing.assert_close(said[batch.target_mask[:, 1:]], -functional.cross_entropy(logits, gold, reduction="none"))
+    torch.testing.assert_close(
+        said[batch.target_mask[:, 1:]], -functional.cross_entropy(logits, gold, reduction="none")
+    )
 
 
 def test_always_sampling_feeds_the_models_own_best_symbols(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
@@ -222,8 +234,15 @@ def test_tying_the_decoder_leaves_the_source_alone() -> None:
 
 
 def test_tying_all_needs_one_vocabulary() -> None:
-    with pytest.raises(SettingsError, match=r"\[model.tie\] 'all' needs one vocabulary .* 11 and 13 symbols\. Set text\.joint"):
+    with pytest.raises(
+        SettingsError, match=r"\[model.tie\] 'all' needs one vocabulary .* 11 and 13 symbols\. Set text\.joint"
+    ):
         Seq2Seq(11, 13, tie="all")
+
+
+def test_a_decoder_that_would_hear_nothing_of_the_source_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"\[model.bridge\] nothing of the source reaches .* every_step\."):
+        Seq2Seq(11, 13, bridge="zeros", decoder={"kind": "fixed", "context": "once"})
 
 
 def test_dropout_draws_in_training_only(small: Callable[..., Seq2Seq], pairs: Callable) -> None:

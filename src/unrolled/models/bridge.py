@@ -18,6 +18,9 @@ from unrolled.models.layout import Layout
 class Bridge(nn.Module, ABC):
     """Encoded → the decoder's first state, laid out as the decoder's `layout`."""
 
+    carries = True
+    """Whether anything of the source comes across."""
+
     @abstractmethod
     def forward(self, encoded: Encoded) -> State: ...
 
@@ -62,8 +65,8 @@ class Copy(Bridge):
         super().__init__()
         if encoder != decoder:
             raise SettingsError(
-                f"[bridge] 'copy' needs states of the same sizes in encoder and decoder, which have {_words(encoder)} "
-                f"and {_words(decoder)}. Make cell, hidden_size and layers equal, in one direction, or take 'projection'."
+                f"[bridge] 'copy' needs encoder and decoder states of the same sizes, not {_words(encoder)} "
+                f"and {_words(decoder)}. Make cell, hidden_size and layers equal, in one direction, or use 'projection'."
             )
 
     def forward(self, encoded: Encoded) -> State:
@@ -73,6 +76,8 @@ class Copy(Bridge):
 @BRIDGES.register("zeros")
 class Zeros(Bridge):
     """The decoder starts from zeros: what it knows of the source comes by attention or by the context alone."""
+
+    carries = False
 
     def __init__(self, _encoder: Layout, decoder: Layout, /) -> None:
         super().__init__()

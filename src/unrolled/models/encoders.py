@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from unrolled.base.registry import Part, Registry
 from unrolled.layers import CELLS, Recurrent, State
 from unrolled.models.layout import Layout, by_layer
+from unrolled.models.ranges import Count, Share
 
 
 class Encoded(NamedTuple):
@@ -50,11 +51,11 @@ class RecurrentEncoder(Encoder):
         /,
         *,
         cell: Annotated[Part, CELLS] = "lstm",
-        layers: int = 1,
+        layers: Count = 1,
         bidirectional: bool = True,
         residual: bool = False,
         reverse: bool = False,
-        dropout: float = 0.0,
+        dropout: Share = 0.0,
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
         super().__init__()

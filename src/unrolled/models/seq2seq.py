@@ -14,6 +14,7 @@ from unrolled.models.bridge import BRIDGES
 from unrolled.models.decoders import DECODERS
 from unrolled.models.encoders import ENCODERS
 from unrolled.models.output import Output
+from unrolled.models.ranges import Count, Share
 
 MODELS: Registry[nn.Module] = Registry("model")
 
@@ -51,14 +52,14 @@ class Seq2Seq(nn.Module):
         target_vocabulary: int,
         /,
         *,
-        embedding_size: int = 256,
+        embedding_size: Count = 256,
         encoder: Annotated[Part, ENCODERS] = "rnn",
         bridge: Annotated[Part, BRIDGES] = "projection",
         decoder: Annotated[Part, DECODERS] = "query_before",
         tie: Literal["none", "decoder", "all"] = "none",
-        dropout: float = 0.2,
+        dropout: Share = 0.2,
         dropout_kind: Literal["plain", "locked"] = "plain",
-        word_dropout: float = 0.0,
+        word_dropout: Share = 0.0,
     ) -> None:
         super().__init__()
         if tie == "all" and source_vocabulary != target_vocabulary:
@@ -76,6 +77,11 @@ class Seq2Seq(nn.Module):
         self.encoder = ENCODERS.build(encoder, embedding_size, where="model.encoder")
         self.decoder = DECODERS.build(decoder, embedding_size, self.encoder.output_size, where="model.decoder")
         self.bridge = BRIDGES.build(bridge, self.encoder.layout, self.decoder.layout, where="model.bridge")
+        if not (self.bridge.carries or self.decoder.held):
+            raise SettingsError(
+                "[model.bridge] nothing of the source reaches this decoder: it has no attention, its context comes once, "
+                "and the bridge is 'zeros'. Take the bridge 'projection', or set decoder.context to every_step."
+            )
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model")
         tied = self.target_embedding if tie != "none" else None
         self.output = Output(self.decoder.output_size, target_vocabulary, tied=tied)

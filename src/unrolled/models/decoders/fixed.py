@@ -13,6 +13,7 @@ from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.decoders.readout import Readout, ReadoutKind
 from unrolled.models.encoders import Encoded
 from unrolled.models.layout import by_layer
+from unrolled.models.ranges import Count, Share
 
 
 @DECODERS.register("fixed")
@@ -31,12 +32,12 @@ class Fixed(Decoder):
         /,
         *,
         cell: Annotated[Part, CELLS] = "lstm",
-        layers: int = 1,
+        layers: Count = 1,
         residual: bool = False,
         context: Literal["once", "every_step"] = "every_step",
         readout: ReadoutKind = "state",
-        readout_size: int | None = None,
-        dropout: float = 0.0,
+        readout_size: Count | None = None,
+        dropout: Share = 0.0,
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
         super().__init__()

@@ -15,6 +15,7 @@ from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.decoders.readout import Readout, ReadoutKind
 from unrolled.models.encoders import Encoded
 from unrolled.models.kernels import attend_and_advance
+from unrolled.models.ranges import Count, Share
 
 
 @DECODERS.register("query_before")
@@ -36,12 +37,12 @@ class QueryBefore(Decoder):
         /,
         *,
         cell: Annotated[Part, CELLS] = "gru",
-        layers: int = 1,
+        layers: Count = 1,
         residual: bool = False,
         attention: Annotated[Part, ATTENTIONS] = "additive",
         readout: ReadoutKind = "tanh",
-        readout_size: int | None = None,
-        dropout: float = 0.0,
+        readout_size: Count | None = None,
+        dropout: Share = 0.0,
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
         super().__init__()

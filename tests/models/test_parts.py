@@ -1,0 +1,75 @@
+"""Every part's formula gives the parameters that torch counts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from unrolled.layers import ATTENTIONS
+from unrolled.models import DECODERS, Piece, Seq2Seq, parts
+
+CELLS = ("elman", "lstm", "gru")
+
+
+def value(piece: Piece) -> int:
+    """The formula of a piece with its sizes put in."""
+    text = piece.formula.replace("²", "**2").replace("·", "*")
+    text = re.sub(r"(?<=[a-z\d)])(?=[a-z(])", "*", text)
+    return eval(text, {"__builtins__": {}}, dict(piece.sizes)) if text else 0
+
+
+def check(piece: Piece) -> None:
+    assert piece.total == value(piece) + sum(part.total for part in piece.parts), piece
+    for part in piece.parts:
+        check(part)
+
+
+def find(piece: Piece, name: str) -> Piece:
+    return next(part for part in piece.parts if part.name == name)
+
+
+@pytest.mark.parametrize("tie", ["none", "decoder", "all"])
+@pytest.mark.parametrize("decoder", list(DECODERS))
+@pytest.mark.parametrize("cell", CELLS)
+def test_formulas_give_the_counted_parameters(cell: str, decoder: str, tie: str) -> None:
+    settings = {"kind": decoder, "cell": {"kind": cell, "hidden_size": 3}, "layers": 2}
+    model = Seq2Seq(13, 13, embedding_size=5, decoder=settings, encoder={"kind": "rnn", "layers": 2}, tie=tie)
+    tree = parts(model)
+    check(tree)
+    assert tree.total == sum(weight.numel() for weight in model.parameters())
+    assert {"source_embedding", "encoder", "bridge", "decoder", "output"} <= {part.name for part in tree.parts}
+
+
+@pytest.mark.parametrize("attention", [*ATTENTIONS, {"kind": "additive", "normalised": True}], ids=str)
+def test_every_attention_has_a_formula(attention: str) -> None:
+    torch.manual_seed(0)
+    tree = parts(ATTENTIONS.build(attention, 3, 3))
+    check(tree)
+    assert tree.total == sum(weight.numel() for weight in ATTENTIONS.build(attention, 3, 3).parameters())
+
+
+@pytest.mark.parametrize("cell, gates", [("elman", 1), ("gru", 3), ("lstm", 4)])
+def test_a_cell_shows_the_formula_of_its_paper(cell: str, gates: int) -> None:
+    encoder = {"kind": "rnn", "cell": {"kind": cell, "hidden_size": 1000}, "bidirectional": False}
+    model = Seq2Seq(11, 13, embedding_size=620, encoder=encoder)
+    piece = find(find(find(parts(model), "encoder"), "recurrent"), "cells.0")
+    assert piece.formula == ("" if gates == 1 else f"{gates}") + ("(mn + n² + n)" if gates > 1 else "mn + n² + n")
+    assert piece.sizes == {"m": 620, "n": 1000}
+    assert piece.total == gates * (620 * 1000 + 1000**2 + 1000)
+
+
+def test_tied_weights_are_counted_once() -> None:
+    tree = parts(
+        Seq2Seq(13, 13, embedding_size=5, tie="all", decoder={"kind": "fixed", "readout": "tanh", "readout_size": 5})
+    )
+    assert find(tree, "source_embedding").total == 65
+    assert find(tree, "output").total == 13
+    assert "target_embedding" not in {part.name for part in tree.parts}
+
+
+def test_a_part_without_a_formula_shows_its_weights_sizes() -> None:
+    tree = parts(nn.Bilinear(2, 3, 5), name="mine")
+    assert (tree.name, tree.kind, tree.formula, tree.total) == ("mine", "Bilinear", "5·2·3 + 5", 35)

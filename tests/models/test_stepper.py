@@ -1,0 +1,81 @@
+"""The torch model behind the step protocol offers what a brute-force log-softmax says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from unrolled.base.protocol import BEGIN
+from unrolled.models import Seq2Seq, TorchStepper
+
+DECODERS = ("query_before", "query_after", "fixed")
+
+
+@pytest.fixture(params=DECODERS)
+def model(request: pytest.FixtureRequest, small: Callable[..., Seq2Seq]) -> Seq2Seq:
+    return small(decoder={"kind": request.param, "cell": {"kind": "gru", "hidden_size": 6}}, double=False)
+
+
+@pytest.mark.parametrize("k", [1, 3, 13, 50])
+def test_the_k_best_are_those_of_the_whole_distribution(k: int, model: Seq2Seq, pairs: Callable) -> None:
+    batch = pairs([3, 1, 4], [2, 4, 0])
+    stepper = TorchStepper(model)
+    assert stepper.vocabulary_size == 13
+    state = stepper.start(batch.source_ids.numpy(), batch.source_mask.numpy())
+    last = np.full(3, BEGIN)
+    for _ in range(3):
+        with torch.no_grad():
+            expected = model.step(torch.from_numpy(last), state).logits.double().log_softmax(dim=1).numpy()
+        scores, ids, weights, state = stepper.step(last, state, k)
+        order = np.argsort(-expected, axis=1)[:, :k]
+        assert ids.dtype == np.int64
+        assert scores.dtype == np.float32
+        np.testing.assert_array_equal(ids, order)
+        np.testing.assert_allclose(scores, np.take_along_axis(expected, order, axis=1), rtol=1e-5, atol=1e-5)
+        if weights is not None:
+            assert weights.dtype == np.float32
+            np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-6)
+            assert (weights[~batch.source_mask.numpy()] == 0).all()
+        last = ids[:, 0]
+
+
+def test_following_the_gold_symbols_gives_log_probs(model: Seq2Seq, pairs: Callable) -> None:
+    batch = pairs([3, 1, 4], [2, 4, 0])
+    stepper = TorchStepper(model)
+    with torch.no_grad():
+        expected = model.log_probs(*batch).numpy()
+    state = stepper.start(batch.source_ids.numpy(), batch.source_mask.numpy())
+    target, real = batch.target_ids.numpy(), batch.target_mask.numpy()
+    for place in range(target.shape[1] - 1):
+        scores, ids, _, state = stepper.step(target[:, place], state, 13)
+        found = np.take_along_axis(scores, np.argmax(ids == target[:, place + 1, None], axis=1)[:, None], axis=1)[:, 0]
+        rows = real[:, place + 1]
+        np.testing.assert_allclose(found[rows], expected[rows, place], rtol=1e-4, atol=1e-5)
+
+
+def test_select_repeats_and_reorders_rows(model: Seq2Seq, pairs: Callable) -> None:
+    batch = pairs([3, 1, 4], [2, 4, 0])
+    stepper = TorchStepper(model)
+    state = stepper.start(batch.source_ids.numpy(), batch.source_mask.numpy())
+    state = stepper.step(np.full(3, BEGIN), state, 1).state
+    last, rows = np.array([4, 5, 6]), np.array([2, 2, 0, 1])
+    one = stepper.step(last, state, 13)
+    other = stepper.step(last[rows], stepper.select(state, rows), 13)
+    np.testing.assert_allclose(other.scores, one.scores[rows], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(other.ids, one.ids[rows])
+
+
+def test_it_ignores_autocast_gradients_and_training_mode(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model = small(dropout=0.5, double=False).train()
+    batch = pairs([3], [2])
+    stepper = TorchStepper(model)
+    seen = []
+    for precision in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision):
+            state = stepper.start(batch.source_ids.numpy(), batch.source_mask.numpy())
+            seen.append(stepper.step(np.array([BEGIN]), state, 13))
+    np.testing.assert_array_equal(seen[0].scores, seen[1].scores)
+    assert not any(part.requires_grad for part in seen[0].state)
