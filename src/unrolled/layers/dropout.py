@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 
-import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Registry
@@ -22,17 +22,18 @@ class Dropout(nn.Module, abc.ABC):
             raise SettingsError(f"a dropout rate of {rate} was given; it must be at least 0 and below 1.")
         self.rate = rate
 
+    @property
+    def active(self) -> bool:
+        """Whether anything is dropped: in training, at a rate above 0."""
+        return self.training and self.rate > 0
+
+    def draw(self, rows: int, size: int, like: Tensor) -> Tensor:
+        """A factor of each number of ``rows`` vectors [rows, size]: 0 or 1 / (1 - rate)."""
+        return like.new_empty(rows, size).bernoulli_(1 - self.rate).div_(1 - self.rate)
+
     @abc.abstractmethod
-    def shape(self, x: Tensor) -> tuple[int, ...]:
-        """Shape of the mask for ``x``; axes of size 1 share their draws."""
-
-    def draw(self, x: Tensor) -> Tensor:
-        """A mask for ``x`` to multiply with, its numbers 0 or 1 / (1 - rate)."""
-        return torch.empty(self.shape(x), dtype=x.dtype, device=x.device).bernoulli_(1 - self.rate).div_(1 - self.rate)
-
     def forward(self, x: Tensor) -> Tensor:
         """``x`` [batch, time, size] with numbers dropped; unchanged in evaluation."""
-        return x * self.draw(x) if self.training and self.rate else x
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
@@ -48,8 +49,8 @@ class PlainDropout(Dropout):
     def __init__(self, *, rate: float = 0.0) -> None:
         super().__init__(rate)
 
-    def shape(self, x: Tensor) -> tuple[int, ...]:
-        return tuple(x.shape)
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.dropout(x, self.rate, self.training)
 
 
 @DROPOUTS.register("locked")
@@ -59,5 +60,5 @@ class LockedDropout(Dropout):
     def __init__(self, *, rate: float = 0.0) -> None:
         super().__init__(rate)
 
-    def shape(self, x: Tensor) -> tuple[int, ...]:
-        return (*x.shape[:-2], 1, x.shape[-1])
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.draw(len(x), x.shape[2], x).unsqueeze(1) if self.active else x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,10 @@ from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Part
 from unrolled.layers.cells import CELLS, Cell, State
 from unrolled.layers.cells.base import check_state
-from unrolled.layers.dropout import DROPOUTS
+from unrolled.layers.dropout import DROPOUTS, LockedDropout
+from unrolled.layers.kernels.choose import Path, run
+from unrolled.layers.kernels.order import Order, order_of
+from unrolled.layers.loop import Loop
 
 
 class Sequence(NamedTuple):
@@ -30,8 +33,10 @@ class Recurrent(nn.Module):
 
     A state is a flat tuple of tensors [batch, hidden]: layer by layer, in each the forward and then the backward
     direction, in each the cell's own tensors (``h`` first). What a row gets never depends on its neighbours or on
-    its padding.
+    its padding. ``path`` forces a way of running (see kernels/choose.py); None, the default, chooses the fastest.
     """
+
+    path: Path | None = None
 
     def __init__(
         self,
@@ -53,127 +58,91 @@ class Recurrent(nn.Module):
         self.directions = 2 if bidirectional else 1
         self.residual = residual
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout})
-        self.cells = nn.ModuleList()
-        size = input_size
-        for _ in range(layers):
-            built = [CELLS.build(cell, size) for _ in range(self.directions)]
-            self.cells.extend(built)
-            size = built[0].hidden_size * self.directions
-        self.hidden_size = size // self.directions
-        self.output_size = size
+        cells: list[Cell] = []
+        for layer in range(layers):
+            size = cells[-1].hidden_size * self.directions if layer else input_size
+            cells.extend(CELLS.build(cell, size) for _ in range(self.directions))
+        self.cells = nn.ModuleList(cells)
+        self.hidden_size = cells[0].hidden_size
+        self.output_size = self.hidden_size * self.directions
+        self._width = len(cells[0].state_names)
 
     @property
     def state_sizes(self) -> tuple[int, ...]:
         """Sizes of the state's tensors, each [batch, size]."""
-        return tuple(size for cell in self.cells for size in cell.state_sizes)
+        return (self.hidden_size,) * (len(self.cells) * self._width)
 
     def initial(self, batch: int, like: Tensor) -> State:
         """Zeros for ``batch`` rows, with the type and the device of ``like``."""
-        return tuple(tensor for cell in self.cells for tensor in cell.initial(batch, like))
+        return tuple(like.new_zeros(batch, size) for size in self.state_sizes)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, state: State | None = None) -> Sequence:
         """Run ``x`` [batch, time, input] through; ``mask`` bool [batch, time], True = real, None = all real.
 
-        Each row's real positions come first and are at least one. UsageError for anything else.
+        Each row's real positions come first and are at least one. ``state`` None is zeros. UsageError for anything
+        else.
         """
         if x.dim() != 3 or x.shape[2] != self.input_size or 0 in x.shape:
             raise UsageError(
                 f"x of Recurrent has shape {list(x.shape)}; it must be [batch, time, {self.input_size}], "
                 "with at least one row and one step."
             )
-        if mask is None:
-            mask = x.new_ones(x.shape[:2], dtype=torch.bool)
-        lengths = _lengths(mask, x)
-        if state is None:
-            state = self.initial(x.shape[0], x)
-        check_state(state, self.state_sizes, x.shape[0], "Recurrent")
-        x = x.masked_fill(~mask.unsqueeze(2), 0.0)
+        if state is not None:
+            check_state(state, self.state_sizes, len(x), "Recurrent")
+        order = order_of(mask, x)
+        packed = order.pack(x)
         ends: list[Tensor] = []
         for layer in range(self.layers):
-            below = x
-            if layer:
-                x = self.dropout(x)
-            parts = []
-            for direction in range(self.directions):
-                cell, own = self._cell(layer, direction), self._slice(layer, direction)
-                output, end = _scan(cell, x, mask, lengths, state[own], backward=direction == 1)
-                parts.append(output)
-                ends.extend(end)
-            x = torch.cat(parts, 2) if self.directions == 2 else parts[0]
-            if layer and self.residual:
-                x = x + below
-        return Sequence(x, tuple(ends))
+            given = self._drop(packed, order) if layer else packed
+            output, end = self._layer(layer, given, order, state)
+            packed = output + packed if layer and self.residual else output
+            ends.extend(end)
+        return Sequence(order.unpack(packed), tuple(order.unsort(end) for end in ends))
+
+    def _layer(self, layer: int, x: Tensor, order: Order, state: State | None) -> tuple[Tensor, list[Tensor]]:
+        """All directions of a layer over packed ``x``."""
+        outputs: list[Tensor] = []
+        ends: list[Tensor] = []
+        for direction in range(self.directions):
+            index = layer * self.directions + direction
+            own = slice(index * self._width, (index + 1) * self._width)
+            first = None if state is None else tuple(order.sort(tensor) for tensor in state[own])
+            given = order.turn(x) if direction else x
+            output, end = run(cast(Cell, self.cells[index]), given, order, first, self.path)
+            outputs.append(order.turn(output) if direction else output)
+            ends.extend(end)
+        return torch.cat(outputs, 1) if len(outputs) == 2 else outputs[0], ends
+
+    def _drop(self, packed: Tensor, order: Order) -> Tensor:
+        if isinstance(self.dropout, LockedDropout) and self.dropout.active:
+            return packed * order.spread(self.dropout.draw(order.batch, packed.shape[1], packed))
+        return cast(Tensor, self.dropout(packed))
 
     def project(self, x: Tensor) -> Tensor:
         """The first layer's input product, [..., input] → [..., gates * hidden]: for all steps at once."""
-        return self._cell(0, 0).project(x)
+        return cast(Cell, self.cells[0]).project(x)
 
     def advance(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step of all layers from a projected input [batch, gates * hidden]: the output [batch, hidden], the state."""
-        new: list[Tensor] = []
-        output = projected
-        for layer in range(self.layers):
-            cell, own = self._cell(layer, 0), self._slice(layer, 0)
-            if layer:
-                below = output
-                projected = cell.project(self.dropout(output.unsqueeze(1)).squeeze(1))
-            end = cell.advance(projected, state[own])
-            new.extend(end)
-            output = end[0] + below if layer and self.residual else end[0]
-        return output, tuple(new)
+        """One step of all layers from a projected input [batch, gates * hidden]: the output [batch, hidden], the state.
+
+        Checks nothing. To train through many steps use `loop`, which is faster and draws dropout for all of them.
+        """
+        return self.loop().advance(projected, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One step of all layers from ``x`` [batch, input]; UsageError for two directions or sizes that do not fit."""
-        if self.directions == 2:
-            raise UsageError("a bidirectional Recurrent cannot step: its backward direction needs the whole sequence.")
         if x.dim() != 2 or x.shape[1] != self.input_size:
-            raise UsageError(f"x of a step has shape {list(x.shape)}; it must be [batch, {self.input_size}].")
-        check_state(state, self.state_sizes, x.shape[0], "Recurrent")
+            raise UsageError(
+                f"x of a step of Recurrent has shape {list(x.shape)}; it must be [batch, {self.input_size}]."
+            )
+        check_state(state, self.state_sizes, len(x), "Recurrent")
         return self.advance(self.project(x), state)
 
-    def _cell(self, layer: int, direction: int) -> Cell:
-        return self.cells[layer * self.directions + direction]  # type: ignore[return-value]
-
-    def _slice(self, layer: int, direction: int) -> slice:
-        width = len(self._cell(0, 0).state_names)
-        start = (layer * self.directions + direction) * width
-        return slice(start, start + width)
-
-
-def _lengths(mask: Tensor, x: Tensor) -> Tensor:
-    """Real symbols of each row; UsageError where ``mask`` is not a prefix mask of ``x`` or a row has none."""
-    if mask.dtype is not torch.bool or mask.shape != x.shape[:2]:
-        raise UsageError(
-            f"mask of Recurrent is {mask.dtype} {list(mask.shape)}; it must be torch.bool {list(x.shape[:2])}, True = real."
-        )
-    lengths = mask.sum(1)
-    prefix = torch.arange(mask.shape[1], device=mask.device) < lengths.unsqueeze(1)
-    empty, broken = (lengths == 0), (mask != prefix).any(1)
-    if bool((empty | broken).any()):
-        row = int((empty | broken).nonzero()[0])
-        if bool(empty[row]):
+    def loop(self) -> Loop:
+        """What steps through one sequence: see `Loop`. UsageError for two directions."""
+        if self.directions == 2:
             raise UsageError(
-                f"mask of Recurrent: row {row} has no real position; every row needs at least one. Leave it out."
+                "a bidirectional Recurrent cannot step: its backward direction needs the whole sequence. "
+                "Set bidirectional: false."
             )
-        raise UsageError(
-            f"mask of Recurrent: row {row} is {''.join('01'[int(real)] for real in mask[row][:40])}…; "
-            "real positions must come first, padding last."
-        )
-    return lengths
-
-
-def _scan(
-    cell: Cell, x: Tensor, mask: Tensor, lengths: Tensor, state: State, *, backward: bool
-) -> tuple[Tensor, State]:
-    """One layer in one direction, step by step: outputs [batch, time, hidden], 0 at padding, and the last real state."""
-    time = torch.arange(mask.shape[1], device=x.device).expand_as(mask)
-    order = torch.where(mask, lengths.unsqueeze(1) - 1 - time, time) if backward else time
-    projected = cell.project(x).gather(1, order.unsqueeze(2).expand(-1, -1, len(cell.gates) * cell.hidden_size))
-    outputs = []
-    for t in range(mask.shape[1]):
-        real = mask[:, t : t + 1]
-        new = cell.advance(projected[:, t], state)
-        state = tuple(torch.where(real, after, before) for after, before in zip(new, state, strict=True))
-        outputs.append(new[0] * real)
-    output = torch.stack(outputs, 1)
-    return output.gather(1, order.unsqueeze(2).expand_as(output)), state
+        return Loop([cast(Cell, cell) for cell in self.cells], self.dropout, self.residual)

@@ -12,8 +12,9 @@ from unrolled.layers.attention.base import ATTENTIONS, Attention, Memory
 
 @ATTENTIONS.register("additive")
 class Additive(Attention):
-    """e_j = vᵀ tanh(W_q q + W_k h_j) (Bahdanau et al. 2015, arXiv:1409.0473, A.1.2). W_k h_j is computed once a sentence.
+    """e_j = vᵀ tanh(W_q q + W_k h_j) (Bahdanau et al. 2015, arXiv:1409.0473, A.1.2).
 
+    W_k h_j is computed once a sentence.
     ``normalised``: e_j = g vᵀ/‖v‖ tanh(W_q q + W_k h_j + b), g a learned number that starts at 1/√size (Salimans &
     Kingma 2016, as in GNMT).
     """

@@ -71,7 +71,10 @@ class Cell(nn.Module, abc.ABC):
         return self.bias, torch.zeros_like(self.bias)
 
     def project(self, x: Tensor) -> Tensor:
-        """The input product with its bias, [..., input] → [..., gates * hidden]; needs no state, so any number of steps at once."""
+        """The input product with its bias, [..., input] → [..., gates * hidden].
+
+        It needs no state, so it is computed for any number of steps at once.
+        """
         return functional.linear(x, self.input_weight, self.bias)
 
     @abc.abstractmethod

@@ -39,5 +39,5 @@ class Elman(Cell):
 
     def advance(self, projected: Tensor, state: State) -> State:
         (h,) = state
-        total = projected + torch.nn.functional.linear(h, self.hidden_weight)
-        return (torch.tanh(total) if self.activation == "tanh" else torch.relu(total),)
+        total = torch.addmm(projected, h.to(projected.dtype), self.hidden_weight.t())
+        return (total.tanh() if self.activation == "tanh" else total.relu(),)

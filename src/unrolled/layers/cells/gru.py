@@ -55,11 +55,13 @@ class GRU(Cell):
     def advance(self, projected: Tensor, state: State) -> State:
         (h,) = state
         n = self.hidden_size
-        weight, candidate_weight = self.hidden_weight[: 2 * n], self.hidden_weight[2 * n :]
-        update, reset = (projected[:, : 2 * n] + functional.linear(h, weight)).sigmoid().chunk(2, 1)
+        both, candidate = projected.split((2 * n, n), 1)
+        gates_weight, candidate_weight = self.hidden_weight.t().split((2 * n, n), 1)
+        seen = h.to(projected.dtype)
+        update, reset = torch.addmm(both, seen, gates_weight).sigmoid().chunk(2, 1)
         if self.reset == "before":
-            candidate = projected[:, 2 * n :] + functional.linear(reset * h, candidate_weight)
+            candidate = torch.addmm(candidate, reset * seen, candidate_weight)
         else:
-            past = functional.linear(h, candidate_weight, self.bias[2 * n :])
-            candidate = torch.addcmul(projected[:, 2 * n :], reset, past)
-        return (torch.lerp(h, candidate.tanh(), update),)
+            past = torch.addmm(self.bias[2 * n :], seen, candidate_weight)
+            candidate = torch.addcmul(candidate, reset, past)
+        return (torch.lerp(h, candidate.tanh().to(h.dtype), update.to(h.dtype)),)

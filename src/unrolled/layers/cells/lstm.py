@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unrolled.layers.cells.base import CELLS, Cell, Initialisation, State
 
@@ -43,8 +42,8 @@ class LSTM(Cell):
     def advance(self, projected: Tensor, state: State) -> State:
         h, memory = state
         n = self.hidden_size
-        total = projected + functional.linear(h, self.hidden_weight)
-        write, keep = total[:, : 2 * n].sigmoid().chunk(2, 1)
-        candidate, show = total[:, 2 * n : 3 * n].tanh(), total[:, 3 * n :].sigmoid()
-        memory = torch.addcmul(keep * memory, write, candidate)
-        return show * memory.tanh(), memory
+        total = torch.addmm(projected, h.to(projected.dtype), self.hidden_weight.t())
+        both, candidate, show = total.split((2 * n, n, n), 1)
+        write, keep = both.sigmoid().chunk(2, 1)
+        memory = torch.addcmul(keep * memory, write, candidate.tanh())
+        return show.sigmoid() * memory.tanh(), memory

@@ -1,0 +1,170 @@
+"""A kernel runs a cell over whole sequences and differentiates it by hand: one node of the graph, not ten a step."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from unrolled.layers.cells.base import State
+
+Factors = tuple[tuple[Tensor, Tensor], ...]
+"""Pairs (gradient [n, rows], input [n, hidden]) whose products gradientᵀ·input, stacked, are a weight's gradient."""
+
+
+class Kernel(abc.ABC):
+    """A cell's recurrence and its derivative over packed steps; an object serves one call and its backward.
+
+    Step t takes the first ``counts[t]`` rows; "packed" tensors hold the steps one after the other, [Σ counts, size].
+    Products are in the type of the hidden weight (bfloat16 under autocast); states and element-wise work are float32
+    at least. What depends on no later step is computed for all steps at once, so that the loops over time hold
+    only products and a few element-wise operations.
+    """
+
+    def __init__(self, counts: list[int]) -> None:
+        self.counts = counts
+
+    @abc.abstractmethod
+    def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """Packed outputs [Σ counts, hidden] and each row's last state.
+
+        ``projected`` is packed, [Σ counts, gates * hidden], and is overwritten. ``state`` None is zeros, and cheaper.
+        """
+
+    @abc.abstractmethod
+    def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        """Gradients of the packed ``projected`` and of the first state; ``grad_ends`` is overwritten."""
+
+    @abc.abstractmethod
+    def factors(self) -> Factors:
+        """After `backward`: what the hidden weight's gradient is the product of."""
+
+    def bias_gradient(self) -> Tensor | None:
+        """After `backward`: the gradient of the hidden bias, where the cell has one."""
+        return None
+
+    def begin(self, weight: Tensor, bias: Tensor | None) -> None:
+        """Take the hidden weight [gates * hidden, hidden] and what is added to the hidden product, if anything."""
+        self.weight, self.bias = weight, bias
+        self.size = weight.shape[1]
+        self.reduced = weight.dtype in (torch.bfloat16, torch.float16)
+        self.work = torch.float32 if self.reduced else weight.dtype
+
+    def split(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The steps of a packed tensor, as views."""
+        return tensor.split(self.counts)
+
+    def empty(self, width: int, dtype: torch.dtype) -> Tensor:
+        """A packed tensor to be filled."""
+        return self.weight.new_empty(sum(self.counts), width, dtype=dtype)
+
+    def turned(self, weight: Tensor) -> Tensor:
+        """The weight for h·Wᵀ. Products in float32 are a fifth faster from a turned copy, which pays from some steps on."""
+        return weight.t().contiguous() if not self.reduced and len(self.counts) > 4 else weight.t()
+
+    def add_product(self, total: Tensor, x: Tensor, turned: Tensor) -> None:
+        """total += x·turned, the product in its own type."""
+        if self.reduced:
+            total += torch.mm(x, turned)
+        else:
+            total.addmm_(x, turned)
+
+    def put_product(self, out: Tensor, x: Tensor, weight: Tensor) -> None:
+        """out = x·weight, the product in its own type."""
+        if self.reduced:
+            out.copy_(torch.mm(x, weight))
+        else:
+            torch.mm(x, weight, out=out)
+
+    def operand(self, x: Tensor) -> Tensor:
+        """``x`` in the type of the products."""
+        return x.to(self.weight.dtype)
+
+    def shifted(self, packed: Tensor, first: Tensor | None) -> Tensor:
+        """What each step saw of the one before: ``packed`` one step later, after ``first`` (None: without step 0)."""
+        steps = [step[:count] for step, count in zip(self.split(packed), self.counts[1:], strict=False)]
+        return torch.cat([packed[:0] if first is None else first, *steps])
+
+    def last(self, packed: Tensor) -> Tensor:
+        """Each row's last step [batch, size], in the work type."""
+        leaving = [step[after:] for step, after in zip(self.split(packed), [*self.counts[1:], 0], strict=True)]
+        return torch.cat(leaving[::-1]).to(self.work)
+
+    def seen(self, grad: Tensor, packed: Tensor, first: Tensor | None) -> tuple[Tensor, Tensor]:
+        """A factor: a packed gradient, and the states of the step before that it belongs to."""
+        return grad if first is not None else grad[self.counts[0] :], self.shifted(packed, first)
+
+    def going_back(self, fresh: bool, *packed: Tensor) -> Any:
+        """The steps of packed tensors from the last to the first, and whether a step before wants their gradient."""
+        wanted = [not fresh] + [True] * (len(self.counts) - 1)
+        return reversed(list(zip(wanted, *map(self.split, packed), strict=True)))
+
+
+class WholeSequence(Function):
+    """A kernel as one node of the graph: the weight's gradient is one product after the loop, not one per step."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernel: Kernel,
+        projected: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        hidden: Tensor | None,
+        memory: Tensor | None,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        state = None if hidden is None else (hidden,) if memory is None else (hidden, memory)
+        ctx.kernel, ctx.types = kernel, (projected.dtype, weight.dtype)
+        ctx.set_materialize_grads(False)
+        with torch.autocast(weight.device.type, enabled=False):
+            kernel.begin(weight, bias)
+            output, ends = kernel.forward(projected.to(kernel.work), state)
+        return output.detach(), ends[0], ends[1] if len(ends) == 2 else None
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, grad_output: Tensor | None, grad_hidden: Tensor | None, grad_memory: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        kernel: Kernel = ctx.kernel
+        with torch.autocast(kernel.weight.device.type, enabled=False):
+            projected, state = run_backward(kernel, grad_output, grad_hidden, grad_memory)
+            needs = ctx.needs_input_grad
+            weight = weight_gradient(kernel.factors()) if needs[2] else None
+            bias = kernel.bias_gradient() if needs[3] else None
+        first = [*state, None][:2] if needs[4] or needs[5] else (None, None)
+        return None, projected.to(ctx.types[0]), weight, bias, *first
+
+
+def run_backward(
+    kernel: Kernel, grad_output: Tensor | None, grad_hidden: Tensor | None, grad_memory: Tensor | None
+) -> tuple[Tensor, State]:
+    """``kernel.backward`` where autograd has no gradient for some outputs (None)."""
+    rows, size = kernel.counts[0], kernel.size
+    if grad_output is None:
+        grad_output = kernel.weight.new_zeros(sum(kernel.counts), size)
+    ends = tuple(
+        kernel.weight.new_zeros(rows, size, dtype=kernel.work) if grad is None else grad.to(kernel.work, copy=True)
+        for grad in (grad_hidden, grad_memory)
+    )
+    return kernel.backward(grad_output, ends)
+
+
+def weight_gradient(factors: Factors) -> Tensor:
+    """The stacked products gradientᵀ·input."""
+    parts = [gradient.t() @ given.to(gradient.dtype) for gradient, given in factors]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def sigmoid_slope(factor: Tensor, y: Tensor, out: Tensor) -> None:
+    """out = factor · y · (1 - y): ``factor`` times the derivative of y = σ(·)."""
+    torch.ops.aten.sigmoid_backward.grad_input(factor, y, grad_input=out)
+
+
+def tanh_slope(factor: Tensor, y: Tensor, out: Tensor) -> None:
+    """out = factor · (1 - y²): ``factor`` times the derivative of y = tanh(·)."""
+    torch.ops.aten.tanh_backward.grad_input(factor, y, grad_input=out)

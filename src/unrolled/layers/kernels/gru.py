@@ -1,0 +1,138 @@
+"""The gated recurrent unit over whole sequences, and its derivative, for either place of the reset gate."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.layers.cells.base import State
+from unrolled.layers.kernels.base import Factors, Kernel, sigmoid_slope, tanh_slope
+
+
+class GRUBefore(Kernel):
+    """n = tanh(W x + U (r * h) + b). Rows of the weight: update, reset, candidate. State: (h,).
+
+    Backward through one step: ṅ = ḣ z tanh'    ż = ḣ (n - h) σ'    p = ṅ U_n, the gradient of r * h    ṙ = p h σ'
+    ḣ ← ḣ (1 - z) + p r + [ż ṙ] U_zr
+    """
+
+    def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        n = self.size
+        self.gates, self.fresh = projected, state is None
+        self.hidden, self.past = self.empty(n, self.work), self.empty(n, self.weight.dtype)
+        self.first = projected.new_zeros(self.counts[0], n) if state is None else state[0]
+        gates_turned, candidate_turned = self.turned(self.weight[: 2 * n]), self.turned(self.weight[2 * n :])
+        both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
+        h = self.first
+        for step, (total, update, reset, candidate, past, new) in enumerate(
+            zip(*map(self.split, (both, updates, resets, candidates, self.past, self.hidden)), strict=True)
+        ):
+            h = h[: len(total)]
+            if step or not self.fresh:
+                self.add_product(total, self.operand(h), gates_turned)
+            total.sigmoid_()
+            torch.mul(reset, h, out=past)
+            if step or not self.fresh:
+                self.add_product(candidate, past, candidate_turned)
+            h = torch.lerp(h, candidate.tanh_(), update, out=new)
+        self.output = self.hidden.to(self.weight.dtype)
+        return self.output, (self.last(self.hidden),)
+
+    def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        n = self.size
+        update, reset, candidate = self.gates.chunk(3, 1)
+        before = self.shifted(self.hidden, self.first)
+        slopes = self.empty(3 * n, self.work).view(-1, 3, n)
+        sigmoid_slope(candidate - before, update, slopes[:, 0])
+        sigmoid_slope(before, reset, slopes[:, 1])
+        tanh_slope(update, candidate, slopes[:, 2])
+        self.grad = self.empty(3 * n, self.weight.dtype)
+        gates_weight, candidate_weight = self.weight[: 2 * n], self.weight[2 * n :]
+        (hidden,) = grad_ends[:1]
+        packed = (grad_output, update, reset, *slopes.unbind(1), *self.grad.chunk(3, 1), self.grad[:, : 2 * n])
+        for wanted, given, z, r, outer, inner, slope, grad_update, grad_reset, grad_candidate, both in self.going_back(
+            self.fresh, *packed
+        ):
+            h = hidden[: len(given)]
+            h += given
+            torch.mul(h, outer, out=grad_update)
+            torch.mul(h, slope, out=grad_candidate)
+            h.addcmul_(h, z, value=-1)
+            if not wanted:
+                grad_reset.zero_()
+                continue
+            past = torch.mm(grad_candidate, candidate_weight)
+            torch.mul(past, inner, out=grad_reset)
+            h.addcmul_(past.to(h.dtype), r)
+            self.add_product(h, both, gates_weight)
+        return self.grad, (hidden,)
+
+    def factors(self) -> Factors:
+        n, first = self.size, None if self.fresh else self.operand(self.first)
+        kept = self.counts[0] if self.fresh else 0
+        return (
+            self.seen(self.grad[:, : 2 * n], self.output, first),
+            (self.grad[kept:, 2 * n :], self.past[kept:]),
+        )
+
+
+class GRUAfter(Kernel):
+    """n = tanh(W x + r * (U h + b)). Rows of the weight: update, reset, candidate. State: (h,).
+
+    Backward through one step, with p = U h + b: ṅ = ḣ z tanh'    ż = ḣ (n - h) σ'    ṙ = ṅ p σ'    ṗ = ṅ r
+    ḣ ← ḣ (1 - z) + [ż ṙ ṗ] U
+    """
+
+    def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        n = self.size
+        self.gates, self.fresh = projected, state is None
+        self.hidden, self.past = self.empty(n, self.work), self.empty(n, self.work)
+        self.first = projected.new_zeros(self.counts[0], n) if state is None else state[0]
+        gates_turned, candidate_turned = self.turned(self.weight[: 2 * n]), self.turned(self.weight[2 * n :])
+        both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
+        self.past.copy_(torch.zeros_like(self.past) if self.bias is None else self.bias[2 * n :].expand_as(self.past))
+        h = self.first
+        for step, (total, update, reset, candidate, past, new) in enumerate(
+            zip(*map(self.split, (both, updates, resets, candidates, self.past, self.hidden)), strict=True)
+        ):
+            h = h[: len(total)]
+            if step or not self.fresh:
+                seen = self.operand(h)
+                self.add_product(total, seen, gates_turned)
+                self.add_product(past, seen, candidate_turned)
+            total.sigmoid_()
+            candidate.addcmul_(reset, past).tanh_()
+            h = torch.lerp(h, candidate, update, out=new)
+        self.output = self.hidden.to(self.weight.dtype)
+        return self.output, (self.last(self.hidden),)
+
+    def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        n = self.size
+        update, reset, candidate = self.gates.chunk(3, 1)
+        slopes = self.empty(4 * n, self.work).view(-1, 4, n)
+        sigmoid_slope(candidate - self.shifted(self.hidden, self.first), update, slopes[:, 0])
+        tanh_slope(update, candidate, slopes[:, 3])
+        sigmoid_slope(self.past, reset, slopes[:, 1])
+        slopes[:, 1] *= slopes[:, 3]
+        torch.mul(reset, slopes[:, 3], out=slopes[:, 2])
+        self.grad = self.empty(4 * n, self.weight.dtype)
+        (hidden,) = grad_ends[:1]
+        packed = (grad_output, update, slopes, self.grad.view(-1, 4, n), self.grad[:, : 3 * n])
+        for wanted, given, z, slope, grad, seen in self.going_back(self.fresh, *packed):
+            h = hidden[: len(given)]
+            h += given
+            torch.mul(h.unsqueeze(1), slope, out=grad)
+            h.addcmul_(h, z, value=-1)
+            if wanted:
+                self.add_product(h, seen, self.weight)
+        projected = torch.cat((self.grad[:, : 2 * n], self.grad[:, 3 * n :]), 1)
+        return projected, (hidden,)
+
+    def factors(self) -> Factors:
+        first = None if self.fresh else self.operand(self.first)
+        return (self.seen(self.grad[:, : 3 * self.size], self.output, first),)
+
+    def bias_gradient(self) -> Tensor | None:
+        n = self.size
+        inside = self.grad[:, 2 * n : 3 * n].sum(0)
+        return torch.cat((inside.new_zeros(2 * n), inside))

@@ -1,0 +1,164 @@
+"""How a batch's real symbols lie packed: step after step, in each the rows still running, the longest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from unrolled.base.errors import UsageError
+
+
+class Order:
+    """The packed order of a batch [batch, time] whose real symbols come first in each row.
+
+    ``counts[t]`` rows have a symbol at step t, so a packed tensor is [Σ counts, size] and the steps are
+    ``packed.split(counts)``. Rows are sorted by length, the longest first. Between `pack` and `unpack` there is no
+    padding, so nothing can leak from it.
+    """
+
+    def __init__(self, batch: int, time: int, lengths: list[int], device: torch.device) -> None:
+        self.batch = batch
+        self.time = time
+        self.full = min(lengths) == time
+        length = torch.tensor(lengths)
+        rows = length.argsort(descending=True, stable=True)
+        length = length[rows]
+        steps = torch.arange(int(length[0])).unsqueeze(1)
+        real = steps < length
+        self.counts: list[int] = real.sum(1).tolist()
+        self.fill = sum(lengths) / (batch * time)
+        starts = torch.tensor([0, *self.counts]).cumsum(0)
+        column = torch.arange(batch).expand_as(real)
+        self._symbols = (rows * time + steps)[real].to(device)
+        self._turned = (starts[length - 1 - steps.minimum(length - 1)] + column)[real].to(device)
+        self._column = column[real].to(device)
+        self._ends = (starts[length - 1] + column[0]).to(device)
+        self._sorted = bool((rows == torch.arange(batch)).all())
+        self._rows = rows.to(device)
+        self._back = rows.argsort().to(device)
+
+    @property
+    def size(self) -> int:
+        """Number of real symbols."""
+        return len(self._symbols)
+
+    def pack(self, x: Tensor) -> Tensor:
+        """[batch, time, size] → packed [Σ counts, size]."""
+        return _Take.apply(x.reshape(self.batch * self.time, -1), self._symbols)
+
+    def unpack(self, packed: Tensor) -> Tensor:
+        """Packed → [batch, time, size], exactly 0 at padding."""
+        return _Place.apply(packed, self._symbols, self.batch * self.time).view(self.batch, self.time, -1)
+
+    def turn(self, packed: Tensor) -> Tensor:
+        """Each row reversed within its true length; turning twice changes nothing."""
+        return _Turn.apply(packed, self._turned)
+
+    def spread(self, rows: Tensor) -> Tensor:
+        """One vector for each sorted row [batch, size] → packed, the same at all steps of the row."""
+        return rows.index_select(0, self._column)
+
+    def sort(self, rows: Tensor) -> Tensor:
+        """Rows in the caller's order → the longest first."""
+        return rows if self._sorted else rows.index_select(0, self._rows)
+
+    def unsort(self, rows: Tensor) -> Tensor:
+        """Rows with the longest first → the caller's order."""
+        return rows if self._sorted else rows.index_select(0, self._back)
+
+    def last(self, packed: Tensor) -> Tensor:
+        """Each sorted row's last step, [batch, size]."""
+        return packed.index_select(0, self._ends)
+
+    def pad(self, packed: Tensor) -> Tensor:
+        """Packed → a block [steps, sorted rows, size], 0 at padding."""
+        steps = len(self.counts)
+        block = packed if self.full else _Place.apply(packed, self._block(), steps * self.batch)
+        return block.view(steps, self.batch, -1)
+
+    def unpad(self, block: Tensor) -> Tensor:
+        """A block [steps, sorted rows, size] → packed."""
+        rows = block.reshape(len(self.counts) * self.batch, -1)
+        return rows if self.full else _Take.apply(rows, self._block())
+
+    def padding(self) -> Tensor:
+        """Where the block has padding, bool [steps, sorted rows]."""
+        counts = torch.tensor(self.counts, device=self._column.device)
+        return torch.arange(self.batch, device=counts.device) >= counts.unsqueeze(1)
+
+    def _block(self) -> Tensor:
+        return (~self.padding()).flatten().nonzero().flatten()
+
+
+def order_of(mask: Tensor | None, x: Tensor) -> Order:
+    """The order of ``x`` [batch, time, …] under ``mask`` bool [batch, time]; None = all real.
+
+    UsageError where the mask is not a prefix mask of x's shape, or a row has no real position.
+    """
+    batch, time = x.shape[:2]
+    if mask is None:
+        return Order(batch, time, [time] * batch, x.device)
+    if mask.dtype is not torch.bool or mask.shape != x.shape[:2]:
+        raise UsageError(
+            f"mask of Recurrent is {mask.dtype} {list(mask.shape)}; "
+            f"it must be torch.bool {[batch, time]}, True = real, for this x."
+        )
+    lengths = mask.sum(1)
+    gaps = (mask[:, 1:] & ~mask[:, :-1]).any(1)
+    found = torch.where(gaps, -1, lengths).tolist()
+    if min(found) < 1:
+        row = next(row for row, length in enumerate(found) if length < 1)
+        if found[row] == 0:
+            raise UsageError(
+                f"mask of Recurrent: row {row} has no real position; every row needs at least one. Leave empty rows out."
+            )
+        shown = "".join("01"[real] for real in mask[row, :40].int().tolist())
+        raise UsageError(
+            f"mask of Recurrent: row {row} is {shown}{'…' if time > 40 else ''} (1 = real); "
+            "real positions must come first, padding last."
+        )
+    return Order(batch, time, found, x.device)
+
+
+class _Take(Function):
+    """Rows of a matrix by distinct indices; the gradient is placed, not summed."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor) -> Tensor:
+        ctx.index, ctx.rows = index, len(x)
+        return x.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Place.apply(grad, ctx.index, ctx.rows), None
+
+
+class _Place(Function):
+    """The inverse of `_Take`: rows put at distinct indices of a matrix of zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor, rows: int) -> Tensor:
+        ctx.index = index
+        if len(index) == rows:
+            return torch.empty_like(x).index_copy_(0, index, x)
+        return x.new_zeros(rows, x.shape[1]).index_copy_(0, index, x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Take.apply(grad, ctx.index), None, None
+
+
+class _Turn(Function):
+    """A permutation of rows that is its own inverse."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor) -> Tensor:
+        ctx.index = index
+        return x.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Turn.apply(grad, ctx.index), None
