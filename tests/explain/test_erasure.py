@@ -9,6 +9,7 @@ from torch import Tensor
 from unrolled.base.protocol import BEGIN, END, PAD, UNKNOWN
 from unrolled.explain.alignment import shares
 from unrolled.explain.erasure import Case, entropy, erase, erased, faithfulness, rank_correlation
+from unrolled.models.seq2seq import Seq2Seq
 
 
 class Additive:
@@ -68,6 +69,20 @@ def test_erasures_are_batched_into_few_calls() -> None:
     model.shapes.clear()
     erase(model, group, symbols=80)
     assert [shape[0] for shape in model.shapes] == [10, 10, 10, 10]
+
+
+def test_a_real_model_gives_the_same_alone_and_in_company() -> None:
+    torch.manual_seed(0)
+    model = Seq2Seq(19, 23, embedding_size=5).eval()
+    draws = np.random.default_rng(0)
+    group = []
+    for source, target in ((5, 2), (1, 3), (3, 7), (5, 1)):
+        ids = draws.integers(4, 19, source).tolist(), draws.integers(4, 23, target).tolist()
+        group.append(Case([*ids[0], END], [BEGIN, *ids[1], END], np.eye(source), np.eye(target)))
+    together = erase(model, group)
+    for one, other in zip(together, erase(model, group, symbols=1), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    assert min(np.abs(one).max() for one in together) > 1e-3
 
 
 def test_erasing_takes_all_symbols_of_a_word_and_only_those() -> None:
