@@ -33,7 +33,8 @@ def erase(model: Scorer, cases: Sequence[Case], *, symbols: int = 8192, device: 
     """What each target word loses in log-probability without each source word: float64 [target words, source words].
 
     Erasing replaces every symbol that is mostly of that word by UNKNOWN (Zeiler & Fergus 2014; Li et al. 2016,
-    arXiv:1612.08220). Positive: the word helped. ``model`` is in evaluation mode. At most ``symbols`` padded symbols go through the model at once.
+    arXiv:1612.08220). Positive: the word helped. ``model`` is in evaluation mode.
+    At most ``symbols`` padded symbols go through it at once.
     """
     rows = [(number, word) for number, case in enumerate(cases) for word in range(-1, case.source.shape[1])]
     rows.sort(key=lambda row: (len(cases[row[0]].source_ids), len(cases[row[0]].target_ids), row))
