@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,9 +51,10 @@ class Table:
         """Every row, from the beginning. A wrong line raises DataError, or goes to ``report`` and is left out."""
         return self.read(report)
 
-    def place(self, row: int) -> str:
-        """``"pairs.tsv:12"``, for messages."""
-        return f"{self.path}:{row}"
+    def place(self, row: int, column: int = 0) -> str:
+        """``"pairs.tsv:12"``, for messages; of parallel files the one that ``column`` (0-based) stands in."""
+        path = self.files[column] if self.format == "parallel" else self.path
+        return f"{path}:{row}"
 
     def fingerprint(self) -> str:
         """A digest of the files' bytes and the columns chosen: the same digest, the same rows."""
@@ -62,6 +63,23 @@ class Table:
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()
+
+
+def cut(table: Table, names: Sequence[str]) -> Table:
+    """The table with the columns called ``names`` alone, or its first ones where they are not called so."""
+    if len(table.columns) <= len(names):
+        return table
+    named = all(name in table.columns for name in names)
+    indices = [table.columns.index(name) for name in names] if named else list(range(len(names)))
+    columns = tuple(table.columns[index] for index in indices)
+
+    def read(report: Report) -> Iterator[Row]:
+        for place, fields in table.rows(report):
+            yield Row(place, tuple([fields[index] for index in indices]))
+
+    others = [name for name in table.columns if name not in columns]
+    said = f"Looked at are {listed(columns)}; not used: {listed(others)} (choose with --columns)."
+    return replace(table, columns=columns, read=read, guessed=[*table.guessed, said])
 
 
 def wanted(columns: Columns) -> list[str | int] | None:

@@ -1,0 +1,49 @@
+"""Columns that are classes, not text: how they are spread, and which of them train has never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unrolled.data.census import Census
+from unrolled.data.findings import Finding
+from unrolled.data.table import listed, shown
+
+
+def counts(census: Census, index: int) -> dict[str, int] | None:
+    """The classes of a column, most frequent first; None where it holds text. Classes are few and come again often."""
+    labels = census.columns[index].labels
+    if index == 0 or not labels or len(labels) * 5 > census.rows or census.rows < 20:
+        return None
+    return dict(labels.most_common())
+
+
+def spread(census: Census) -> Iterator[Finding]:
+    """One class that is nearly all, and classes seen hardly ever."""
+    for index, column in enumerate(census.columns):
+        labels = counts(census, index)
+        if not labels:
+            continue
+        name, most = next(iter(labels.items()))
+        share = most / census.rows
+        if share > 0.6:
+            message = f"'{shown(name)}' is {share:.0%} of '{column.name}': always answering it is right that often."
+            yield Finding("note", "unbalanced", census.split, most, message)
+        rare = [label for label, count in labels.items() if count < 5]
+        if rare and census.split == "train":
+            names = listed(rare, 5)
+            message = f"{len(rare)} of {len(labels)} classes of '{column.name}' are seen fewer than 5 times: {names}."
+            yield Finding("warning", "rare classes", census.split, len(rare), message)
+
+
+def unseen(train: Census, census: Census) -> Iterator[Finding]:
+    """Classes of a split that train does not hold: no model can answer them."""
+    for index, column in enumerate(census.columns[: len(train.columns)]):
+        if not counts(train, index) or not column.new_labels:
+            continue
+        rows = sum(tally.count for tally in column.new_labels.values())
+        names = listed(list(column.new_labels), 5)
+        message = (
+            f"{len(column.new_labels)} classes of '{column.name}' are never seen in train ({rows:,} rows): {names}."
+        )
+        places = [place for tally in column.new_labels.values() for place in tally.places[:1]]
+        yield Finding("warning", "unseen classes", census.split, count, message, tuple(places[:5]))

@@ -1,0 +1,81 @@
+"""The data doctor: reads every split once and says what is wrong, what costs quality, and what is good to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from unrolled.base.registry import Part
+from unrolled.data.census import Census
+from unrolled.data.checks import duplicates, labels, lengths, text, unknown
+from unrolled.data.findings import Column, Finding, Report, Split, Unknown
+from unrolled.data.table import Table, listed
+
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+
+
+def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = ()) -> Report:
+    """Read every table to its end, past wrong lines, and report.
+
+    ``tables`` are called train, valid, test; the others are held against train. Unknown characters and words are
+    measured anyhow; ``tokenizers`` are trained on train to measure theirs. Memory: 8 bytes a row and column for
+    digests, and the different words (a million at most).
+    """
+    train = Census("train", tables["train"]) if "train" in tables else None
+    others = [Census(split, table, train) for split, table in tables.items() if split != "train"]
+    findings = [finding for census in ([train] if train else []) + others for finding in _alone(census)]
+    shares: list[Unknown] = []
+    if train:
+        for census in others:
+            findings += _against(train, census)
+            shares += unknown.shares(train, census)
+        shares += unknown.trained_shares(tables, tokenizers)
+    findings += unknown.too_many(shares)
+    order = list(tables)
+    findings.sort(key=lambda finding: (_ORDER[finding.severity], order.index(finding.split)))
+    splits = tuple(_split(census) for census in ([train] if train else []) + others)
+    return Report(splits, tuple(findings), tuple(shares))
+
+
+def _alone(census: Census) -> Iterator[Finding]:
+    """What one split shows by itself."""
+    yield from text.wrong_lines(census)
+    yield from text.odd_texts(census)
+    yield from text.line_ends(census)
+    yield from duplicates.repeated(census)
+    yield from duplicates.identical(census)
+    yield from duplicates.ambiguous(census)
+    yield from lengths.unequal(census)
+    yield from lengths.long_tail(census)
+    yield from labels.spread(census)
+    if census.split == "train" and 0 < census.rows < 100:
+        message = f"only {census.rows} rows to learn from; some hundreds are the least that is usual."
+        yield Finding("warning", "few rows", census.split, census.rows, message)
+
+
+def _against(train: Census, census: Census) -> Iterator[Finding]:
+    """What another split shows when held against train."""
+    if len(train.columns) != len(census.columns):
+        message = (
+            f"the columns are {listed(census.table.columns)}, those of train {listed(train.table.columns)}. "
+            "Choose the same ones with --columns."
+        )
+        yield Finding("error", "columns differ", census.split, 1, message, (str(census.table.path),))
+    yield from duplicates.overlap(train, census)
+    yield from labels.unseen(train, census)
+    yield from unknown.unseen_characters(train, census)
+
+
+def _split(census: Census) -> Split:
+    table = census.table
+    columns = tuple(
+        Column(
+            column.name,
+            lengths.measure(census, index),
+            sum(count > 0 for count in column.characters.values()),
+            len(column.words),
+            labels.counts(census, index),
+        )
+        for index, column in enumerate(census.columns)
+    )
+    wrong = sum(census.wrong.values())
+    return Split(census.split, str(table.path), table.format, census.rows, wrong, columns, tuple(table.guessed))
