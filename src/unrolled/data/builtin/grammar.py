@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from unrolled.base.errors import DataError
@@ -54,7 +54,7 @@ class Item(NamedTuple):
     leans: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Rule:
     weight: float
     parts: dict[
@@ -65,13 +65,14 @@ class Rule:
     features: dict[str, str]
     barred: dict[str, str]
     joint: bool
+    twins: bool  # two parts are of one kind, and shall differ
 
 
 @dataclass(slots=True)
 class Phrase:
     domain: bool
     rules: list[Rule] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
+    cumulated: list[float] = field(default_factory=list)  # the rules' weights, summed up to each
 
 
 class Chooser(ABC):
@@ -97,7 +98,7 @@ class Drawn(Chooser):
         self._draw = draw
 
     def rule(self, phrase: Phrase, agreement: Agreement) -> Rule:
-        rule = self._draw.choices(phrase.rules, phrase.weights)[0]
+        rule = self._draw.choices(phrase.rules, cum_weights=phrase.cumulated)[0]
         if holds(rule, agreement):
             return rule
         weights = [rule.weight * holds(rule, agreement) for rule in phrase.rules]
@@ -158,9 +159,10 @@ class Grammar:
         parts: dict[str, Derived] = {}
         for name, below in rule.parts.items():
             parts[name] = self._derive(below, chooser, agreement)
-            twins = [other for key, other in parts.items() if key != name and rule.parts[key] == below]
-            while any(_same(parts[name], twin) for twin in twins):
-                parts[name] = self._derive(below, chooser, agreement)
+            if rule.twins:
+                others = [other for key, other in parts.items() if key != name and rule.parts[key] == below]
+                while any(_same(parts[name], other) for other in others):
+                    parts[name] = self._derive(below, chooser, agreement)
         if rule.joint:
             genders = [part.agreement.gender for part in parts.values()]
             agreement.gender = "feminine" if all(gender == "feminine" for gender in genders) else "masculine"
@@ -176,7 +178,7 @@ class Grammar:
                 phrase.rules += [self._rule(line, bound) for line in lines]
         if phrase is None:
             raise DataError(f"the grammar has neither rules nor words for '{symbol}'. Add a section of that name.")
-        phrase.weights = [rule.weight for rule in phrase.rules]
+        phrase.cumulated = list(accumulate(rule.weight for rule in phrase.rules))
         self._phrases[symbol] = phrase
         return phrase
 
@@ -194,7 +196,8 @@ class Grammar:
                 (barred if flag.startswith("not-") else features)[_FEATURES[flag.removeprefix("not-")]] = (
                     flag.removeprefix("not-")
                 )
-        return Rule(float(weight), parts, sides, _tie(sides, line), features, barred, "joint" in flags)
+        twins = len(set(parts.values())) < len(parts)
+        return Rule(float(weight), parts, sides, _tie(sides, line), features, barred, "joint" in flags, twins)
 
     def _side(self, tokens: Sequence[str], side: int, bound: Mapping[str, str], parts: dict[str, str]) -> list[Item]:
         items = []
@@ -267,6 +270,8 @@ def _tie(sides: tuple[list[Item], list[Item]], line: str) -> list[tuple[int, int
 
 def holds(rule: Rule, agreement: Agreement) -> bool:
     """Whether what is decided already allows ``rule``."""
+    if not rule.features and not rule.barred:
+        return True
     return all(getattr(agreement, feature) in (None, value) for feature, value in rule.features.items()) and not any(
         getattr(agreement, feature) == value for feature, value in rule.barred.items()
     )

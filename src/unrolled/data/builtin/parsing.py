@@ -1,4 +1,4 @@
-"""Translation by the grammar itself: find the derivations whose first side is a given phrase, then read the other side."""
+"""Translation by the grammar itself: find what derives a given phrase on the first side, then read the other side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Parser:
         self._chart: dict[tuple[str, int], list[tuple[int, Script]]] = {}
 
     def derivations(self, symbol: str) -> Iterator[Derived]:
-        """Derivations of ``symbol`` that may spell the words: rules hold, forms exist; the spelling is left to compare."""
+        """Derivations of ``symbol`` that may spell the words: forms exist, rules hold; the spelling is not compared."""
         for end, script in self._parse(symbol, 0):
             if end == len(self._words):
                 try:
@@ -75,13 +75,13 @@ class _Replay(Chooser):
 
     def rule(self, phrase: Phrase, agreement: Agreement) -> Rule:
         rule, _, _ = next(self._script, (None, None, False))
-        if rule is None or not holds(rule, agreement):
+        if rule is None or rule not in phrase.rules or not holds(rule, agreement):
             raise _Refused
         return rule
 
     def entry(self, entries: Sequence[Entry]) -> Entry:
         _, entry, self._plural = next(self._script, (None, None, False))
-        if entry is None:
+        if entry is None or entry not in entries:
             raise _Refused
         return entry
 
