@@ -1,18 +1,16 @@
 """Several processes: the numbers of one, and an end with a message where one of them dies."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import torch
 
-from unrolled.base.errors import SettingsError, UsageError
+from unrolled.base.errors import SettingsError, UnrolledError, UsageError
 from unrolled.train import devices
 from unrolled.train.corpus import Corpus
 from unrolled.train.launch import _code, first, launch, launched
@@ -24,7 +22,8 @@ WAIT = 240
 """Seconds for a run of a few processes on a busy machine; they need about five."""
 
 FULL = {"epochs": 2, "learning_rate": 0.01, "precision": "float32", "device": "cpu", "average": "exponential"}
-OPTIONS = {"settings": FULL, "dropout": 0.0, "rows": 21}  # the fifth batch has one row: one process has none
+OPTIONS = {"settings": FULL, "dropout": 0.0, "rows": 21}
+"""As in ``pair_run.py``."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def read(text):
 def check_same_numbers(found, alone, toy):
     expected, model = alone
     for kind in (Step, Validated):
-        left = [report for report in found if report["report"] == kind.__name__]
+        left = [report for report in found if report.get("report") == kind.__name__]
         right = [report for report in expected if isinstance(report, kind)]
         assert len(left) == len(right)
         for mine, theirs in zip(left, right, strict=True):
@@ -59,18 +58,59 @@ def check_same_numbers(found, alone, toy):
         np.testing.assert_allclose(mine, theirs.numpy().ravel(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.fixture(scope="module")
+def pair(toy_command, quiet_environment, tmp_path_factory):
+    """Two processes, started by our launcher: what they print, how they end, what is on disk."""
+    folder = tmp_path_factory.mktemp("pair")
+    command = [toy_command[0], toy_command[1].replace("toy_run", "pair_run"), "2", str(folder)]
+    done = subprocess.run(command, env=quiet_environment, capture_output=True, text=True, timeout=WAIT)
+    return read(done.stdout), done, folder
+
+
+def part(pair, name):
+    return [line for line in pair[0] if line["part"] == name]
+
+
 @pytest.mark.slow
-def test_two_processes_give_the_numbers_of_one(toy, toy_command, quiet_environment, alone, tmp_path):
-    done = subprocess.run(
-        [*toy_command, "2", str(tmp_path), json.dumps(OPTIONS)],
-        env=quiet_environment,
-        capture_output=True,
-        text=True,
-        timeout=WAIT,
-    )
-    assert done.returncode == 0, done.stderr
-    check_same_numbers(read(done.stdout), alone, toy)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["best-00000010", "step-00000005", "step-00000010"]
+def test_two_processes_give_the_numbers_of_one(pair, alone, toy):
+    (weights,) = part(pair, "weights")
+    assert weights["same"]
+    check_same_numbers([*part(pair, "numbers"), weights], alone, toy)
+    kept = sorted(path.name for path in (pair[2] / "numbers").iterdir())
+    assert kept == ["best-00000010", "step-00000005", "step-00000010"]
+    assert part(pair, "trial") == [{"part": "trial", "rows": 5}]
+
+
+def test_one_process_short_of_memory_changes_no_number(pair, alone, toy):
+    steps = [report for report in alone[0] if isinstance(report, Step)]
+    found = [line for line in part(pair, "splits") if line["report"] == "Step"]
+    assert [line["loss"] for line in found] == pytest.approx([step.loss for step in steps], rel=1e-5)
+    assert len(found) == 10
+
+
+def test_two_processes_go_on_to_the_same_bits(pair):
+    assert part(pair, "bits") == [{"part": "bits", "whole_is_cut": True, "last": 10}]
+
+
+def test_one_process_asked_to_stop_stops_both(pair):
+    assert part(pair, "signals") == [{"part": "signals", "found": [["interrupted", 3]] * 2}]
+
+
+def test_an_error_of_the_first_is_an_error_of_all(pair):
+    assert part(pair, "errors") == [{"part": "errors", "found": ["pairs.tsv: damaged."] * 2}]
+
+
+def test_a_bad_number_in_one_stops_both(pair):
+    assert part(pair, "bad numbers") == [
+        {"part": "bad numbers", "found": ["step 1: the loss of this batch is not a "] * 2}
+    ]
+
+
+def test_one_dead_process_ends_the_run_with_a_message(pair):
+    _, done, _ = pair
+    assert done.returncode == 1
+    assert "error: process 1 of 2 was killed by SIGKILL (out of memory?). The others were stopped." in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
@@ -99,48 +139,6 @@ def test_two_nodes_on_one_host_give_the_numbers_of_one(toy, toy_command, quiet_e
     check_same_numbers(read(outputs[0][0]), alone, toy)
     assert read(outputs[1][0]) == []
     assert not (tmp_path / "1").exists()  # only the first process writes
-
-
-@pytest.mark.slow
-def test_one_dead_process_ends_the_run_with_a_message(toy_command, quiet_environment, tmp_path):
-    options = {**OPTIONS, "settings": {**FULL, "save_every": 1, "epochs": 1000}, "kill_rank": 1, "kill_step": 3}
-    started = time.monotonic()
-    done = subprocess.run(
-        [*toy_command, "2", str(tmp_path), json.dumps(options)],
-        env=quiet_environment,
-        capture_output=True,
-        text=True,
-        timeout=WAIT,
-    )
-    assert time.monotonic() - started < WAIT / 2
-    assert done.returncode == 1
-    assert "error: process 1 of 2 was killed by SIGKILL (out of memory?). The others were stopped." in done.stderr
-    assert "Traceback" not in done.stderr
-    assert [path.name for path in tmp_path.glob("step-*")]
-
-
-@pytest.mark.slow
-def test_a_signal_to_the_launcher_saves_and_two_processes_go_on(toy_command, quiet_environment, tmp_path):
-    options = {**OPTIONS, "dropout": 0.3, "settings": {**FULL, "steps": 12}, "resume": True}
-    endless = {**options, "settings": {**FULL, "epochs": None, "steps": 10**6}}
-    command = [*toy_command, "2"]
-    with subprocess.Popen(
-        [*command, str(tmp_path / "cut"), json.dumps(endless)],
-        env=quiet_environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        lines = []
-        for line in process.stdout:
-            lines.append(json.loads(line))
-            if len(lines) == 3:
-                process.send_signal(signal.SIGTERM)
-        errors = process.stderr.read()
-    assert process.returncode == 130, errors
-    kinds = [line["report"] for line in lines]
-    assert kinds[-3:] == ["Saved", "Stopped", "Weights"]
-    assert lines[-2]["reason"] == "interrupted"
 
 
 def test_alone_there_is_no_group():
@@ -182,6 +180,23 @@ def test_the_exit_code_that_says_most():
     assert _code({0: 1, 1: 3}, 2) == 1
     assert _code({0: -signal.SIGTERM, 1: 3}, 2) == 3
     assert _code({0: -signal.SIGTERM}, 2) == 1
+    with pytest.raises(UnrolledError, match="process 1 of 2 was killed by SIGSEGV"):
+        _code({0: -signal.SIGTERM, 1: -signal.SIGSEGV}, 2)
     with pytest.raises(UsageError, match="--devices 1 was given; several processes are 2 or more"):
         launch(["x.py"], 1)
-    assert os.environ.get("TORCHELASTIC_RUN_ID") is None
+
+
+def test_a_signal_to_the_launcher_is_told_by_the_exit_code(monkeypatch):
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.launcher import api
+
+    class Agent:
+        def __init__(self, config, entrypoint):
+            assert (config.nproc_per_node, entrypoint, config.max_restarts) == (3, sys.executable, 0)
+
+        def __call__(self, script):
+            raise SignalException(script, signal.SIGTERM)
+
+    monkeypatch.setattr(api, "elastic_launch", Agent)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert launch(["x.py"], 3) == 130

@@ -1,14 +1,12 @@
 """A small corpus, model and loss; as a script it trains and prints every report as a line of JSON.
 
-python toy_run.py FOLDER '{"settings": {…}, "resume": true, "dropout": 0.1, "kill_rank": 1, "kill_step": 3}'
-python toy_run.py 2 FOLDER '{…}'    in two processes of this machine
+python toy_run.py FOLDER '{"settings": {…}, "resume": true, "dropout": 0.1}'
 python toy_run.py        reads lines [FOLDER, {…}]; each runs in a fork of its own, so that torch is read in once
 """
 
 import importlib
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -19,7 +17,6 @@ from torch import nn
 from unrolled.base.errors import UnrolledError
 from unrolled.base.protocol import Loss
 from unrolled.train.devices import leave
-from unrolled.train.launch import launch
 from unrolled.train.settings import TrainSettings
 from unrolled.train.trainer import Trainer
 
@@ -96,10 +93,6 @@ def main(folder, options):
         for report in trainer.fit(Toy(options.get("rows", 23)), score, resume=options.get("resume", False)):
             if trainer.world.first:
                 print(json.dumps(plain(report), default=str), flush=True)
-            if report._asdict().get("step") == options.get("kill_step") and trainer.world.rank == options.get(
-                "kill_rank"
-            ):
-                os.kill(os.getpid(), signal.SIGKILL)
     except UnrolledError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return error.exit_code
@@ -129,18 +122,8 @@ def serve():
         print(json.dumps({"report": "Ended", "code": os.waitstatus_to_exitcode(status)}), flush=True)
 
 
-def several(devices, arguments):
-    try:
-        return launch([__file__, *arguments], devices)
-    except UnrolledError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-
-
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         serve()
-    elif sys.argv[1].isdigit():
-        sys.exit(several(int(sys.argv[1]), sys.argv[2:]))
     else:
         sys.exit(main(Path(sys.argv[1]), json.loads(sys.argv[2])))
