@@ -72,12 +72,13 @@ class Census:
         for place, source, target in zip(places, sources, targets, strict=True):
             if source == target and source:
                 self.identical.add(self.table.place(place))
-        ratios = log_ratio(list(map(len, sources)), list(map(len, targets)))
+        full = [index for index, each in enumerate(zip(sources, targets, strict=True)) if all(each)]
+        ratios = log_ratio([len(sources[index]) for index in full], [len(targets[index]) for index in full])
         steps, counts = np.unique(np.rint(ratios * RATIO_STEPS).astype(int), return_counts=True)
         self.ratios.update(dict(zip(steps.tolist(), counts.tolist(), strict=True)))
         order = np.argsort(ratios, kind="stable")
         ends = order if len(order) <= 2 * PLACES else np.concatenate([order[:PLACES], order[-PLACES:]])
-        self._extremes += [(float(ratios[index]), places[index]) for index in ends]
+        self._extremes += [(float(ratios[index]), places[full[index]]) for index in ends]
         if len(self._extremes) > 1000:
             ordered = sorted(self._extremes)
             self._extremes = ordered[:PLACES] + ordered[-PLACES:]

@@ -12,7 +12,7 @@ from unrolled.data.table import listed, shown
 def counts(census: Census, index: int) -> dict[str, int] | None:
     """The classes of a column, most frequent first; None where it holds text. Classes are few and come again often."""
     labels = census.columns[index].labels
-    if index == 0 or not labels or len(labels) * 5 > census.rows or census.rows < 20:
+    if index == 0 or not labels or len(labels) < 2 or len(labels) * 5 > census.rows or census.rows < 20:
         return None
     return dict(labels.most_common())
 
@@ -42,8 +42,8 @@ def unseen(train: Census, census: Census) -> Iterator[Finding]:
             continue
         rows = sum(tally.count for tally in column.new_labels.values())
         names = listed(list(column.new_labels), 5)
-        message = (
-            f"{len(column.new_labels)} classes of '{column.name}' are never seen in train ({rows:,} rows): {names}."
-        )
+        count = len(column.new_labels)
+        classes = f"{count} class{'es' if count > 1 else ''} of '{column.name}'"
+        message = f"{classes} never seen in train, in {rows:,} rows: {names}. No model can answer them."
         places = [place for tally in column.new_labels.values() for place in tally.places[:1]]
         yield Finding("warning", "unseen classes", census.split, count, message, tuple(places[:5]))

@@ -12,7 +12,7 @@ from unrolled.data.census import RATIO_STEPS, Census
 from unrolled.data.column import ColumnCensus
 from unrolled.data.findings import Finding, Lengths, percent
 
-BINS = 20
+BINS = 16
 
 
 def measure(census: Census, index: int) -> Lengths | None:
@@ -87,7 +87,7 @@ def long_tail(census: Census) -> Iterator[Finding]:
 
 def unequal(census: Census) -> Iterator[Finding]:
     """Pairs whose length ratio is far from the usual one: often not each other's translation."""
-    if len(census.columns) < 2 or census.rows < 20:
+    if census.ratios.total() < 20:
         return
     steps, weights = _arrays(census.ratios)
     middle = _quantile(steps, weights, 0.5)
