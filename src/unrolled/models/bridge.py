@@ -66,7 +66,7 @@ class Copy(Bridge):
         if encoder != decoder:
             raise SettingsError(
                 f"[bridge] 'copy' needs encoder and decoder states of the same sizes, not {_words(encoder)} "
-                f"and {_words(decoder)}. Make cell, hidden_size and layers equal, in one direction, or use 'projection'."
+                f"and {_words(decoder)}. Make cell, hidden_size and layers equal, one direction, or use 'projection'."
             )
 
     def forward(self, encoded: Encoded) -> State:

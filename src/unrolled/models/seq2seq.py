@@ -79,8 +79,8 @@ class Seq2Seq(nn.Module):
         self.bridge = BRIDGES.build(bridge, self.encoder.layout, self.decoder.layout, where="model.bridge")
         if not (self.bridge.carries or self.decoder.held):
             raise SettingsError(
-                "[model.bridge] nothing of the source reaches this decoder: it has no attention, its context comes once, "
-                "and the bridge is 'zeros'. Take the bridge 'projection', or set decoder.context to every_step."
+                "[model.bridge] nothing of the source reaches this decoder: it has no attention, its context comes "
+                "once, and the bridge is 'zeros'. Take the bridge 'projection', or set decoder.context to every_step."
             )
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model")
         tied = self.target_embedding if tie != "none" else None
