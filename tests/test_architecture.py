@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "layers": {"base"},
     "models": {"base", "layers"},
     "search": {"base"},
-    "tasks": {"base", "text", "data", "models", "search"},
+    "tasks": {"base", "text", "data", "layers", "models", "search"},
     "train": {"base", "data"},
     "explain": {"base", "layers", "models"},
     "ship": {"base", "layers", "models", "text", "search"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,7 +169,9 @@ def _telling(examples: Sequence[Example]) -> list[Example]:
 def _picture(model: Model, example: Example) -> Explanation:
     """Where the model looked, writing its own output; the given one where it writes nothing."""
     written = model.predict([example.source])[0]
-    return model.explain(example.source, None if written.strip() else example.target)
+    picture = model.explain(example.source, None if written.strip() else example.target)
+    known = written == example.target and len(picture.source) == len(example.source_spans)
+    return replace(picture, gold=example.links) if known and len(picture.target) == len(example.target_spans) else picture
 
 
 def _report(folder: Path, pictures: Sequence[Explanation], scores: dict[str, float], name: str) -> Path:

@@ -33,5 +33,3 @@ def explain(
     else:
         tell(found.target_text)
         draw(found)
-        for measure in (found.faithfulness or {}).values():
-            tell(measure.sentence)

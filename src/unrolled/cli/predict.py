@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -59,22 +60,25 @@ def predict(
     }
     from unrolled.data.lines import lines_of
     from unrolled.pipeline import Model
+    from unrolled.progress import say
+    from unrolled.search import diagnose
 
     opened = Model.load(model, device=device)
     search = opened.searching(beam=beam, changes={name: value for name, value in given.items() if value is not None})
     prefixes = list(lines_of(prefix)) if prefix else None
-    count, started = 0, time.monotonic()
+    count, started, remarks = 0, time.monotonic(), Counter[str]()
     for lines in _rounds(lines_of(file)):
         forced = _prefixes_for(prefixes, count, len(lines), prefix)
         for line, found in zip(lines, opened.translations(lines, search, batch=batch, prefixes=forced), strict=True):
             _write(opened, line, found, nbest=search.nbest, attention=attention, as_json=as_json, number=count)
             count += 1
+            remarks.update(remark for one in found[:1] for remark in diagnose(one.hypothesis))
     if prefixes is not None and len(prefixes) != count:
         raise UsageError(f"{prefix}: {len(prefixes)} prefixes for {count} lines. Give one a line, empty where none.")
     seconds = max(time.monotonic() - started, 1e-9)
+    for remark, times in remarks.most_common(5):
+        say(f"{times} of {count} outputs: {remark}")
     if sys.stderr.isatty():
-        from unrolled.progress import say
-
         say(f"{count} lines in {seconds:.1f} s, {count / seconds:.1f} lines/s")
 
 
@@ -99,6 +103,7 @@ def _prefixes_for(prefixes: list[str] | None, start: int, count: int, path: str 
 
 def _write(model: Any, line: str, found: list[Any], *, nbest: int, attention: bool, as_json: bool, number: int) -> None:
     from unrolled.cli.output import tell, tell_json
+    from unrolled.search import diagnose
     from unrolled.workshop.seeing import explain_translation
 
     if not (attention or as_json):
@@ -118,6 +123,7 @@ def _write(model: Any, line: str, found: list[Any], *, nbest: int, attention: bo
             "log_prob": one.hypothesis.log_prob,
             "finished": one.hypothesis.finished,
             "tokens": one.tokens,
+            "remarks": diagnose(one.hypothesis, one.tokens),
         }
         if attention:
             picture = explain_translation(model.text, line, one)

@@ -11,6 +11,8 @@ from unrolled.base.errors import SettingsError, known
 from unrolled.base.settings import Tree, assignment, complete, leaves, merge, read_yaml
 
 DEFAULT_PRESET = "default"
+KINDS: Tree = {"task": {"kind": "translate"}, "model": {"kind": "seq2seq"}}
+"""What a section is where nothing says: so that ``model: {dropout: 0}`` needs no kind."""
 SECTIONS = ("task", "text", "data", "model", "train", "search")
 
 
@@ -53,7 +55,7 @@ def plan(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Plan:
         for section in layer:
             if section not in SECTIONS:
                 raise SettingsError(f"[{origin}] no section is called '{section}'. {known(section, SECTIONS)}")
-    tree, origins = merge(layers)
+    tree, origins = merge([("default", KINDS), *layers])
     return Plan(complete_tree(tree), origins)
 
 
