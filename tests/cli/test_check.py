@@ -140,7 +140,7 @@ def test_mistakes(good, monkeypatch, arguments, error, message):
         run(*arguments)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\xff" * 500, b"\xff\xfeb\x00", b"PK\x03\x04", b"x" * 1_000_000])
+@pytest.mark.parametrize("content", [b"", b"\x00\xff" * 500, b"x" * 1_000_000])
 def test_the_program_ends_bad_files_with_a_sentence(tmp_path, content):
     path = tmp_path / "a.tsv"
     path.write_bytes(content)

@@ -59,7 +59,7 @@ GOOD = "a\tb\nc\td\n"
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud83d"}\n', "a.jsonl:2: 'text' holds half a character (\\ud83d, a lone surrogate). Write both halves or none."),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\u0000"}\n', "a.jsonl:2: 'text' holds a NUL character (\\u0000). Remove it."),
         ("a.jsonl", b'{"text": "a"}\n' + b'{"a":' * 100_000 + b"\n", "a.jsonl:2: brackets nested too deep. Write one flat object a line."),
-        ("a.json", b'[{"text": "a"},\n {"text": "b"}]\n', "a.json: a JSON array where one object a line is expected. Convert it with: jq -c '.[]' a.json > a.jsonl"),
+        ("a.json", b'[{"text": "a"},\n {"text": "b"}]\n', "a.json: a JSON array where one object a line is expected. Convert it with: jq -c '.[]' a.json > a.lines.jsonl"),
         ("a.jsonl", b"{}\n", 'a.jsonl: the objects have no keys with text. Write e.g. {"source": "…", "target": "…"}.'),
         ("a.tsv.gz", GOOD.encode(), "a.tsv.gz: the name ends in .gz but the content is not gzip. Rename it to 'a.tsv'."),
         ("a.tsv.gz", b"", "a.tsv.gz: the file is empty."),

@@ -104,6 +104,12 @@ def test_the_delimiter_is_guessed_and_said(tmp_path, delimiter, name):
     assert f"The delimiter is the {name}." in table.guessed
 
 
+def test_commas_in_a_tsv_are_hinted_at(tmp_path):
+    table = open_table(write(tmp_path / "a.tsv", "a,b\nc,d\n"))
+    assert table.columns == ("text",)
+    assert "if they are columns, name the file .csv" in table.guessed[-1]
+
+
 def test_a_semicolon_file_with_decimal_commas(tmp_path):
     path = write(tmp_path / "a.csv", "1,5;2,5\n2,0;3,0\n4;5\n")
     assert [row.fields for row in open_table(path).rows()] == [("1,5", "2,5"), ("2,0", "3,0"), ("4", "5")]

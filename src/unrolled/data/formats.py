@@ -94,6 +94,9 @@ def open_tsv(path: Path, columns: Columns = None) -> Table:
     lines = head(path)
     layout = Layout(path, lines[0][1].split("\t"), common([text.count("\t") + 1 for _, text in lines]), columns)
     skip = lines[0][0] if layout.header else 0
+    guessed = layout.guesses()
+    if len(layout.names) == 1 and _loose_width([text for _, text in lines]) > 1:
+        guessed.append("The lines hold no tabs but commas or semicolons: if they are columns, name the file .csv.")
 
     def read(report: Report) -> Iterator[Row]:
         fewest, most, pick = layout.fewest, layout.most, layout.pick
@@ -106,7 +109,7 @@ def open_tsv(path: Path, columns: Columns = None) -> Table:
             elif text.strip():
                 report(wrong_count(path, number, len(cells), layout.names, "tab"))
 
-    return Table(path, layout.columns, read, "tsv", (path,), layout.guesses())
+    return Table(path, layout.columns, read, "tsv", (path,), guessed)
 
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
@@ -154,6 +157,11 @@ def _delimiter(lines: list[str]) -> str:
         return counts.count(usual) / len(counts) if usual > 1 else 0.0
 
     return max(DELIMITERS, key=share)
+
+
+def _loose_width(lines: list[str]) -> int:
+    """How many columns most lines have when they are read as CSV."""
+    return common([len(cells) for cells in _loose(lines, _delimiter(lines))])
 
 
 def _records(path: Path, delimiter: str, report: Report) -> Iterator[tuple[int, list[str]]]:

@@ -73,7 +73,9 @@ def _objects(path: Path, lines: list[tuple[int, str]]) -> list[Mapping[str, Any]
             first = first or Wrong(path, number, problem.kind, problem.message)
     if not found and first:
         if lines[0][1].lstrip().startswith("[") and (len(lines) == 1 or "not JSON" in first.message):
-            cure = f"jq -c '.[]' {path.name} > {path.stem}.jsonl"
+            packed, plain = path.suffix.lower() == ".gz", path.name.removesuffix(".gz")
+            new = f"{plain.partition('.')[0]}.lines.jsonl"
+            cure = f"gunzip -c {path.name} | jq -c '.[]' > {new}" if packed else f"jq -c '.[]' {plain} > {new}"
             raise DataError(f"{path}: a JSON array where one object a line is expected. Convert it with: {cure}")
         refuse(first)
     found = [each for each in found if each] or found
