@@ -31,29 +31,29 @@ this school | cette école
 a beautiful owl | un beau hibou
 some beautiful horses | de beaux chevaux
 some black horses | des chevaux noirs
-many onions | beaucoup d'oignons
+many eggs | beaucoup d'œufs
 many beans | beaucoup de haricots
 the man's dog | le chien de l'homme
 the hero's dog | le chien du héros
 the heroine's dog | le chien de l'héroïne
 Anne's clock | l'horloge d'Anne
-my aunt's car | la voiture de ma tante
+my sister's car | la voiture de ma sœur
 the kitchen table | la table de cuisine
 the red office lamp | la lampe de bureau rouge
 eighty-one white houses | quatre-vingt-une maisons blanches
 eighty strong horses | quatre-vingts chevaux forts
 seventy-one small owls | soixante-et-onze petits hiboux
 ninety-nine blue umbrellas | quatre-vingt-dix-neuf parapluies bleus
-the eleven onions | les onze oignons
+the eleven oranges | les onze oranges
 I see it. | je le vois.
 I love her. | je l'aime.
 we love them. | nous les aimons.
 he looks for us. | il nous cherche.
-I give him the key. | je lui donne la clé.
-you give them the keys. | vous leur donnez les clés.
-Marie gives the key to the men. | Marie donne la clé aux hommes.
-Marie gives the key to the hero. | Marie donne la clé au héros.
-Marie gives the key to the woman. | Marie donne la clé à la femme.
+I give him the tool. | je lui donne l'outil.
+you give them the tools. | vous leur donnez les outils.
+Marie gives the tool to the men. | Marie donne l'outil aux hommes.
+Marie gives the tool to the hero. | Marie donne l'outil au héros.
+Marie gives the tool to the woman. | Marie donne l'outil à la femme.
 she wants to eat an apple. | elle veut manger une pomme.
 we can see them. | nous pouvons les voir.
 they must listen to me. | ils doivent m'écouter.
@@ -63,7 +63,7 @@ I do not love him. | je ne l'aime pas.
 she never hides it. | elle ne le cache jamais.
 he no longer lives in Japan. | il n'habite plus au Japon.
 he does not want to work. | il ne veut pas travailler.
-she cannot give him the bag. | elle ne peut pas lui donner le sac.
+she cannot give him the hat. | elle ne peut pas lui donner le chapeau.
 Paul does not eat any eggs. | Paul ne mange pas d'œufs.
 Paul does not eat any meat. | Paul ne mange pas de viande.
 Paul eats some meat. | Paul mange de la viande.
@@ -71,7 +71,7 @@ Paul eats some bread. | Paul mange du pain.
 Paul drinks some water. | Paul boit de l'eau.
 I get up. | je me lève.
 we get dressed. | nous nous habillons.
-you do not have fun. | vous ne vous amusez pas.
+you do not wake up. | vous ne vous réveillez pas.
 they want to wake up. | ils veulent se réveiller.
 he is going to get dressed. | il va s'habiller.
 do you see the bridge? | voyez-vous le pont ?
@@ -81,38 +81,41 @@ does Anne love the dog? | est-ce qu'Anne aime le chien ?
 do I work in the kitchen? | est-ce que je travaille dans la cuisine ?
 where does he work? | où travaille-t-il ?
 what do you choose? | que choisissez-vous ?
-what does she study? | qu'étudie-t-elle ?
+what does she write? | qu'écrit-elle ?
 what does the woman eat? | que mange la femme ?
-how many keys do we buy? | combien de clés achetons-nous ?
+how many tables do we buy? | combien de tables achetons-nous ?
 how many umbrellas does he buy? | combien de parapluies achète-t-il ?
 how many tools does he buy? | combien d'outils achète-t-il ?
 how old are you? | quel âge avez-vous ?
+how old is the king? | quel âge a le roi ?
+is the actress tired? | est-ce que l'actrice est fatiguée ?
+are the heroes hungry? | est-ce que les héros ont faim ?
 where is the clock? | où est l'horloge ?
 are they tired? | sont-ils fatigués ?
 is she thirsty? | a-t-elle soif ?
-who does not hear the bee? | qui n'entend pas l'abeille ?
+who does not hear the owl? | qui n'entend pas le hibou ?
 give her the old hat! | donnez-lui le vieux chapeau !
 do not give me the hat! | ne me donnez pas le chapeau !
-eat the fresh strawberries! | mangez les fraises fraîches !
+eat the fresh apples! | mangez les pommes fraîches !
 she is happy. | elle est heureuse.
 the actresses are happy. | les actrices sont heureuses.
 Anne and Marie are tired. | Anne et Marie sont fatiguées.
 Anne and Paul are tired. | Anne et Paul sont fatigués.
 I am hungry. | j'ai faim.
-we are not afraid of the bear. | nous n'avons pas peur de l'ours.
+we are not afraid of the horse. | nous n'avons pas peur du cheval.
 he is afraid of the owls. | il a peur des hiboux.
 she is twenty-one years old. | elle a vingt-et-un ans.
-the queen is more polite than the king. | la reine est plus polie que le roi.
-the queen is as polite as her uncle. | la reine est aussi polie que son oncle.
+the queen is more intelligent than the king. | la reine est plus intelligente que le roi.
+the queen is as intelligent as her brother. | la reine est aussi intelligente que son frère.
 the laws were adopted in March 1990. | les lois ont été adoptées en mars 1990.
 there is a mouse behind the school. | il y a une souris derrière l'école.
-there are three mice in front of the old castle. | il y a trois souris devant le vieux château.
+there are three mice in front of the old village. | il y a trois souris devant le vieux village.
 he sleeps near the hotel. | il dort près de l'hôtel.
-he sleeps near the castles. | il dort près des châteaux.
+he sleeps near the gardens. | il dort près des jardins.
 he sleeps at the museum. | il dort au musée.
 he sleeps on the beach every day. | il dort sur la plage tous les jours.
 the men who sleep love the woman whom I invite. | les hommes qui dorment aiment la femme que j'invite.
-the town where she lives is quiet. | la ville où elle habite est calme.
+the village where she lives is famous. | le village où elle habite est célèbre.
 Paul misses Anne. | Anne manque à Paul.
 she always eats her apple. | elle mange toujours sa pomme.
 she always eats her orange. | elle mange toujours son orange.
@@ -223,7 +226,7 @@ def test_negation_has_two_parts(some):
 
 def test_there_is_much_to_learn(some):
     assert len({word for phrase in some for word in phrase.source_words}) > 400
-    assert len({word for phrase in some for word in phrase.target_words}) > 600
+    assert len({word for phrase in some for word in phrase.target_words}) > 500
     others = {phrase.source for phrase in islice(distinct(8), 4000)}
     assert sum(phrase.source in others for phrase in some) < 1000  # chance meetings: the phrases are not used up
 

@@ -103,7 +103,7 @@ def grammar() -> Grammar:
     """The grammar of the two files beside this one."""
     classes = lexicon(_read("phrases.lexicon.txt"))
     classes["Number"] = [Entry(((english.number(n),), (french.number(n),))) for n in range(2, 100)]
-    classes["Year"] = [Entry(((plain(str(year)),), (plain(str(year)),))) for year in range(1985, 2000)]
+    classes["Year"] = [Entry(((plain(str(year)),), (plain(str(year)),))) for year in range(1990, 2000)]
     return Grammar(_read("phrases.rules.txt"), classes, (english.literal, french.literal))
 
 
