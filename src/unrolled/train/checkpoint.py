@@ -65,9 +65,9 @@ def write(folder: Path, name: str, tensors: Mapping[str, Tensors], state: Mappin
         for file, content in tensors.items():
             ready = {key: tensor.detach().contiguous() for key, tensor in content.items()}
             save_file(ready, part / f"{file}.safetensors")
-        (part / "state.json").write_text(json.dumps({"format": FORMAT, **state}, indent=1), encoding="utf-8")
+        (part / "state.json").write_bytes(_json({"format": FORMAT, **state}))
         sums = {file.name: _sum(file) for file in sorted(part.iterdir())}
-        (part / "manifest.json").write_text(json.dumps(sums, indent=1), encoding="utf-8")
+        (part / "manifest.json").write_bytes(_json(sums))
         for written in part.iterdir():
             _flush(written)
         _flush(part)
@@ -87,7 +87,10 @@ def write(folder: Path, name: str, tensors: Mapping[str, Tensors], state: Mappin
 def read(path: Path) -> Checkpoint:
     """A checkpoint whose every byte is what was written; DataError that names the file which is not."""
     try:
-        sums = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        manifest = (path / "manifest.json").read_bytes()
+        sums = json.loads(manifest)
+        if _json(sums) != manifest:
+            raise DataError(f"{path / 'manifest.json'}: damaged (it is not as it was written).")
         for file, expected in sums.items():
             if _sum(path / file) != expected:
                 raise DataError(f"{path / file}: damaged (its sum is not the one that was written).")
@@ -173,6 +176,10 @@ def _numbered(folder: Path, kind: str) -> list[Path]:
         if match:
             found.append((int(match[1]), path))
     return [path for _, path in sorted(found, reverse=True)]
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1) + "\n").encode()
 
 
 def _sum(path: Path) -> list[int]:

@@ -157,7 +157,7 @@ class Run:
             self.optimizer.state[parameters[name]][kind] = self._here(tensor)
 
     def _here(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.world.device)
+        return tensor.to(self.world.device, copy=True)  # not the file, mapped into memory
 
     def _differences(self, state: Mapping[str, Any]) -> tuple[Difference, ...]:
         saved, now = leaves(state["record"]), leaves(self.record)
