@@ -16,7 +16,7 @@ model:
   dropout: 0.0
   encoder: {kind: rnn, cell: {kind: gru, hidden_size: 24}}
   decoder: {kind: query_before, cell: {kind: gru, hidden_size: 32}}
-train: {epochs: 12, batch_tokens: 400, learning_rate: 0.01, precision: float32}
+train: {epochs: 24, batch_tokens: 400, learning_rate: 0.01, precision: float32}
 search: {beam: 2}
 """
 

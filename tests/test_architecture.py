@@ -46,7 +46,11 @@ def imported_rooms(path: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "unrolled" else {node.module or ""}
+            names |= (
+                {f"{node.module}.{alias.name}" for alias in node.names}
+                if node.module == "unrolled"
+                else {node.module or ""}
+            )
             if node.level:
                 pytest.fail(f"{path}:{node.lineno}: a relative import; write the whole name")
         elif isinstance(node, ast.Import):

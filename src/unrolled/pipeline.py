@@ -1,4 +1,4 @@
-"""The flow, from text to text: encode → start → step by step, attending → search → decode. And back, to see where it looked."""
+"""The flow: text → ids → encode → step by step, attending → search → text; and back, to see where it looked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Model:
     """A trained model with its text and settings: ``predict``, ``explain``, ``evaluate``, ``score``, ``save``."""
 
-    def __init__(self, plan: Plan, text: TextPair, network: nn.Module, *, device: str = "auto") -> None:
+    def __init__(self, plan: Plan, text: TextPair, network: Any, *, device: str = "auto") -> None:
         from unrolled.models.stepper import TorchStepper
         from unrolled.workshop.saving import choose_device
 
@@ -170,4 +170,4 @@ def _fill(network: nn.Module, tensors: Mapping[str, Any], folder: Path) -> None:
         network.load_state_dict(dict(tensors))
     except RuntimeError as error:
         first = str(error).splitlines()[-1].strip()
-        raise DataError(f"{folder}: the weights do not fit settings.yaml ({first}). Was one of the files edited?") from None
+        raise DataError(f"{folder}: the weights do not fit settings.yaml ({first}). Was one edited?") from None

@@ -69,10 +69,11 @@ class Progress:
         self.line(f"step {report.step}  valid: {scores}{'  ← best' if report.best else ''}")
 
     def _saved(self, report: Any) -> None:
-        return
+        if report.best and self.live:
+            self.line(f"step {report.step}  kept: {report.path}")
 
     def _split(self, report: Any) -> None:
-        self.line(f"step {report.step}: a batch of {report.rows} rows did not fit the memory and ran in {report.pieces} pieces.")
+        self.line(f"step {report.step}: {report.rows} rows did not fit the memory and ran in {report.pieces} pieces.")
 
     def _resumed(self, report: Any) -> None:
         self.line(f"resumed at step {report.step} from {report.path}")

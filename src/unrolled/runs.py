@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.base.errors import DataError, UnrolledError, UsageError
 from unrolled.base.files import write_beside
@@ -70,7 +70,7 @@ class Run:
             self.sources, self.task.columns, data["columns"], data["valid_share"], data["valid_rows"]
         )
         self.said = list(self.tables.said)
-        sized = size_to(self.tables.train, first.settings) if not resumed else None
+        sized = size_to(self.tables.train) if not resumed else None
         if sized is not None:
             self.said.append(sized.sentence)
         self.plan: Plan = plan([*([(sized.origin, sized.tree)] if sized else []), *layers])
@@ -124,7 +124,9 @@ class Run:
         if self.out.is_dir() and not is_model(self.out):
             strange = sorted(path.name for path in self.out.iterdir() if path.name != TRAINING)
             if strange:
-                raise UsageError(f"{self.out}: holds other things ({', '.join(strange[:3])}). Choose a new or empty folder.")
+                raise UsageError(
+                    f"{self.out}: holds other things ({', '.join(strange[:3])}). Choose a new or empty folder."
+                )
         elif self.out.exists() and not self.out.is_dir():
             raise UsageError(f"{self.out}: is a file, where a folder for the model is expected. Choose another place.")
         if not self.resume and self.folder.exists():
@@ -168,8 +170,9 @@ class Run:
             share = unknown_share(rows)
             if share > most:
                 raise DataError(
-                    f"{self.tables.valid.table.path}: {share:.0%} of the {column} symbols are unknown to the vocabulary "
-                    f"(at most {most:.0%} are allowed). Try --set text.{column}=bpe or character, a larger size, or raise data.max_unknown."
+                    f"{self.tables.valid.table.path}: {share:.0%} of the {column} symbols are unknown to the "
+                    f"vocabulary (at most {most:.0%} are allowed). Try --set text.{column}=bpe or character, a larger "
+                    "size, or raise data.max_unknown."
                 )
 
     def _store(self, name: str) -> Store:
@@ -252,7 +255,7 @@ class Run:
 
         sources, references = self._pairs(self.tables.valid, VALID_OUTPUTS)
         outputs = [""] * len(sources)
-        engine = TorchStepper(network, device)
+        engine = TorchStepper(cast("Any", network), device)
         for line, best in translate(engine, self.text, sources, SearchSettings(kind="argmax"), sentences=128):
             outputs[line] = best[0].text if best else ""
         return scores | validation_scores(outputs, references)

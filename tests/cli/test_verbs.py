@@ -119,7 +119,9 @@ def test_evaluate_with_gold_links_and_compare(trained, run, tmp_path):
     pairs.write_text("one red cat\tun rouge chat\ntwo dog\tdeux chien\n")
     links = tmp_path / "links.txt"
     links.write_text("0-0 1-1 2-2\n0-0 1p1\n")
-    result = run("evaluate", trained.folder, pairs, "--links", links, "--compare", trained.folder, "--by-length", "--json")
+    result = run(
+        "evaluate", trained.folder, pairs, "--links", links, "--compare", trained.folder, "--by-length", "--json"
+    )
     found = json.loads(result.out)
     scores = {score["name"]: score["value"] for score in found["scores"]}
     assert 0 <= scores["aer"] <= 1 and scores["aer_diagonal"] == 0
@@ -158,5 +160,5 @@ def test_python_surface(trained, tmp_path):
 
 def test_the_card_is_filled(trained):
     card = (trained.folder / "README.md").read_text(encoding="utf-8")
-    assert "exact_match" in card and "300" in card.replace(",", "") or "285" in card
+    assert "exact_match" in card and "training rows" in card
     assert "GRU" in card and "seed" in card

@@ -47,7 +47,9 @@ def known(name: str, names: Iterable[str]) -> str:
     "Did you mean 'lstm'? Known: gru, lstm."
     """
     every = sorted(names)
-    near = difflib.get_close_matches(name, every, n=1, cutoff=0.6) or [k for k in every if k.startswith(name) and name][:1]
+    near = (
+        difflib.get_close_matches(name, every, n=1, cutoff=0.6) or [k for k in every if k.startswith(name) and name][:1]
+    )
     hint = f"Did you mean '{near[0]}'? " if near else ""
     return f"{hint}Known: {', '.join(every) if every else 'none'}."
 

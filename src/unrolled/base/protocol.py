@@ -39,7 +39,8 @@ class Stepper(Protocol):
         ...
 
     def step(self, last_ids: np.ndarray, state: State, k: int) -> Candidates:
-        """``last_ids`` int64 [rows]. ``k`` is cut to the vocabulary size; ``k == vocabulary_size`` gives all, sorted."""
+        """``last_ids`` int64 [rows]. ``k`` is cut to the vocabulary size, which gives all, sorted. Of equal scores
+        the smaller id comes first where the engine can tell."""
         ...
 
     def select(self, state: State, rows: np.ndarray) -> State:
@@ -51,4 +52,4 @@ class Loss(NamedTuple):
     """What a task's loss returns: a sum and over how many symbols it was taken, so that any split adds up."""
 
     total: Any  # scalar tensor, summed over symbols, natural log
-    count: int
+    count: int  # type: ignore[assignment]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from unrolled.base.errors import SettingsError, known
 Tree = dict[str, Any]
 
 
-@lru_cache(maxsize=None)
+@cache
 def choices(build: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
     """The settings that ``build`` takes: name → (annotation, default), read from its keyword-only parameters."""
     target = build.__init__ if inspect.isclass(build) else build

@@ -41,12 +41,16 @@ SHOWN = 3
 
 
 def demo(
-    name: Annotated[str, typer.Argument(help="phrases (English → French), dates (any language → ISO), g2p (spelling → sounds).")] = "phrases",
+    name: Annotated[
+        str, typer.Argument(help="phrases (English → French), dates (any language → ISO), g2p (spelling → sounds).")
+    ] = "phrases",
     out: Annotated[str, typer.Option(help="Where the data, the model and the report go.")] = "runs/demo",
     seed: Annotated[int, typer.Option(min=0, help="Another seed: other phrases, another model.")] = 1,
     size: Annotated[int | None, typer.Option(min=100, help="Training examples.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, e.g. --set train.epochs=5.")] = None,
-    gate: Annotated[bool, typer.Option("--gate/--no-gate", help="Exit with 4 where the demo's own marks are missed.")] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate/--no-gate", help="Exit with 4 where the demo's own marks are missed.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as one last line of JSON.")] = False,
 ) -> None:
     """Train a small attention model on built-in data, score it on unseen examples, and show where it looked."""
@@ -113,7 +117,11 @@ def _result(model: Model, run: Run, name: str, built: Built, folder: Path) -> di
     scores = {score.name: score.value for score in model.scores}
     aer = _alignment(model, built.test)
     rows = [(score.name, number(score.value), score.protocol) for score in model.scores]
-    for key, meaning in (("aer", "read at step t"), ("aer_next", "read at step t+1"), ("aer_diagonal", "of the plain diagonal")):
+    for key, meaning in (
+        ("aer", "read at step t"),
+        ("aer_next", "read at step t+1"),
+        ("aer_diagonal", "of the plain diagonal"),
+    ):
         if key in aer:
             rows.append((key, number(aer[key]), f"alignment error rate against the grammar's links, {meaning}"))
     table(("score", "value", "protocol"), rows, title=f"{len(built.test)} unseen examples", right=(1,))
@@ -171,7 +179,9 @@ def _picture(model: Model, example: Example) -> Explanation:
     written = model.predict([example.source])[0]
     picture = model.explain(example.source, None if written.strip() else example.target)
     known = written == example.target and len(picture.source) == len(example.source_spans)
-    return replace(picture, gold=example.links) if known and len(picture.target) == len(example.target_spans) else picture
+    return (
+        replace(picture, gold=example.links) if known and len(picture.target) == len(example.target_spans) else picture
+    )
 
 
 def _report(folder: Path, pictures: Sequence[Explanation], scores: dict[str, float], name: str) -> Path:

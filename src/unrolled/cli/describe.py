@@ -27,11 +27,13 @@ def describe(
     if as_json:
         tell_json({"model": model, "parameters": total, "bytes": 4 * total, "parts": [row._asdict() for row in rows]})
         return
-    cells = [("  " * row.depth + row.path.rsplit(".", 1)[-1], row.note, f"{row.parameters:,}", row.formula) for row in rows]
+    cells = [
+        ("  " * row.depth + row.path.rsplit(".", 1)[-1], row.note, f"{row.parameters:,}", row.formula) for row in rows
+    ]
     table(("part", "kind and sizes", "parameters", "formula"), cells, title=model, right=(2,))
     for sentence in said:
         tell(sentence)
-    tell(f"{total:,} parameters: {size(4 * total)} saved; {size(16 * total)} in training (weights, gradients, two moments).")
+    tell(f"{total:,} parameters: {size(4 * total)} saved; {size(16 * total)} in training (gradients, moments).")
 
 
 def _open(model: str, source: int, target: int) -> tuple[nn.Module, list[str]]:

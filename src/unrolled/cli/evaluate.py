@@ -22,13 +22,15 @@ def evaluate(
     links: Annotated[
         str | None, typer.Option(help="Gold word links, line by line (0-0 1-2 2p3): adds the alignment error rate.")
     ] = None,
-    compare: Annotated[str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")
+    ] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="Also BLEU by source length.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
 ) -> None:
     """Score the model's outputs: BLEU, chrF, TER, exact match, character error rate."""
-    from unrolled.cli.output import number, table, tell, tell_json
+    from unrolled.cli.output import number, table, tell_json
     from unrolled.pipeline import Model
     from unrolled.tasks.translate import translation_scores
     from unrolled.workshop.sources import pairs_of
@@ -53,7 +55,9 @@ def evaluate(
     titles = {"by_length": "By source length", "compare": f"Against {compare}: paired bootstrap, 95 % interval"}
     for name, title in titles.items():
         if name in result:
-            cells = [[number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in result[name]]
+            cells = [
+                [number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in result[name]
+            ]
             table(list(result[name][0]), cells, title=title)
 
 
@@ -88,7 +92,7 @@ def _compare(outputs: list[str], other: list[str], references: list[str]) -> lis
 
 
 def alignment_scores(model: Model, sources: list[str], references: list[str], links: str) -> list[Any]:
-    """Alignment error rate of the attention on given pairs, read at step t and t + 1; words are what spaces separate."""
+    """Alignment error rate of the attention on given pairs, read at t and t + 1; words are what spaces separate."""
     import re
 
     from unrolled.data.lines import lines_of

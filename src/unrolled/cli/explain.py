@@ -11,8 +11,12 @@ def explain(
     model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
     text: Annotated[str, typer.Argument(help="One input line.")],
     target: Annotated[str | None, typer.Option(help="Explain this output instead of the model's own.")] = None,
-    to: Annotated[str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")] = None,
-    trusted: Annotated[bool, typer.Option("--trust/--no-trust", help="Measure how far the weights can be trusted.")] = True,
+    to: Annotated[
+        str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")
+    ] = None,
+    trusted: Annotated[
+        bool, typer.Option("--trust/--no-trust", help="Measure how far the weights can be trusted.")
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one line of JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
 ) -> None:

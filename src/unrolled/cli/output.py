@@ -1,4 +1,4 @@
-"""What a command shows: results on stdout, progress on stderr; tables on a terminal, plain lines where there is none."""
+"""What a command shows: results on stdout, progress on stderr; nothing that a terminal or a pipe cannot hold."""
 
 from __future__ import annotations
 
@@ -34,14 +34,18 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "", right: Sequence[int] = ()) -> None:
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "", right: Sequence[int] = ()
+) -> None:
     """A table on stdout; ``right`` are the indices of columns set flush right."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140, force_terminal=False, color_system=None)
+    console = (
+        Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140, force_terminal=False, color_system=None)
+    )
     made = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
     for index, name in enumerate(columns):
         made.add_column(name, justify="right" if index in right else "left", overflow="fold")

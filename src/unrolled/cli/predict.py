@@ -27,14 +27,17 @@ def predict(
     max_length: Annotated[int | None, typer.Option(help="Symbols at most.")] = None,
     no_repeat_ngram: Annotated[int | None, typer.Option(help="No n symbols in a row twice.")] = None,
     replace_unknown: Annotated[
-        bool | None, typer.Option("--replace-unknown/--keep-unknown", help="Unknown symbols become the most attended word.")
+        bool | None,
+        typer.Option("--replace-unknown/--keep-unknown", help="Unknown symbols become the most attended word."),
     ] = None,
     prefix: Annotated[str | None, typer.Option(help="A file with the beginning of each output, line by line.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Sampling: above 1 more varied, below 1 less.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Sampling: only the k best symbols.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sampling: only the best symbols with this mass.")] = None,
     seed: Annotated[int | None, typer.Option(help="Sampling: another seed, other draws.")] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences searched together; the outputs do not depend on it.")] = 64,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Sentences searched together; the outputs do not depend on it.")
+    ] = 64,
     attention: Annotated[bool, typer.Option("--attention", help="JSON lines with words, weights and scores.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with texts and scores.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
@@ -134,4 +137,3 @@ def _write(model: Any, line: str, found: list[Any], *, nbest: int, attention: bo
             }
         outputs.append(output)
     tell_json({"line": number, "source": line, "outputs": outputs})
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,9 @@ def score(
     source: Annotated[str | None, typer.Option(help="Parallel files instead: the sources.")] = None,
     target: Annotated[str | None, typer.Option(help="Parallel files instead: the targets.")] = None,
     columns: Annotated[str | None, typer.Option(help="Columns by name or number, e.g. 1,2.")] = None,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Also the log-probability of each symbol (with --json).")] = False,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Also the log-probability of each symbol (with --json).")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines; the last one sums up.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
 ) -> None:
@@ -35,7 +37,7 @@ def score(
         total, symbols = total + log_prob, symbols + count
         ppl = math.exp(min(700.0, -log_prob / count))
         if as_json:
-            row = {"line": number, "log_prob": log_prob, "symbols": count, "perplexity": ppl}
+            row: dict[str, Any] = {"line": number, "log_prob": log_prob, "symbols": count, "perplexity": ppl}
             if tokens:
                 names = [*opened.text.target.encode(targets[number]).tokens, "</s>"]
                 row["tokens"] = [[name, float(value)] for name, value in zip(names, forced.log_probs, strict=True)]
@@ -47,4 +49,5 @@ def score(
     if as_json:
         tell_json({"log_prob": total, "symbols": symbols, "perplexity": overall, "protocol": protocol})
     else:
-        say(f"{len(sources)} pairs, {symbols} symbols: log-probability {total:.2f}, perplexity {overall:.3f} ({protocol})")
+        say(f"{len(sources)} pairs, {symbols} symbols: log-probability {total:.2f}, perplexity {overall:.3f}")
+        say(f"({protocol})")

@@ -11,12 +11,14 @@ from unrolled.base.errors import GateError
 
 def selfcheck(
     model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
-    file: Annotated[str | None, typer.Argument(help="Lines to check with; none: random ones of the vocabulary.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(help="Lines to check with; none: random ones of the vocabulary.")
+    ] = None,
     lines: Annotated[int, typer.Option(min=2, help="How many lines at most.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
 ) -> None:
-    """Check: batch of 1 = batch of N, any order, any padding, beam 1 = argmax, step by step = whole pass, saved = loaded.
+    """Check: batch of 1 = batch of N, any order and padding, beam 1 = argmax, steps = whole pass, saved = loaded.
 
     Exit code 4 if one does not hold.
     """

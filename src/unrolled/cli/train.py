@@ -21,29 +21,61 @@ HOW = "Model and training"
 def train(
     data: Annotated[
         str | None,
-        typer.Argument(help="TSV, CSV, JSON lines, Parquet (also .gz), a folder with train/valid/test, or a data set's name."),
+        typer.Argument(
+            help="TSV, CSV, JSON lines, Parquet (also .gz), a folder with train/valid/test, or a data set's name."
+        ),
     ] = None,
-    source: Annotated[str | None, typer.Option(help="Parallel text instead: the sources.", rich_help_panel=FILES)] = None,
-    target: Annotated[str | None, typer.Option(help="Parallel text instead: the targets.", rich_help_panel=FILES)] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns by name or number, e.g. 2,1.", rich_help_panel=FILES)] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation table; none: some rows are held out.", rich_help_panel=FILES)] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Parallel text instead: the sources.", rich_help_panel=FILES)
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Parallel text instead: the targets.", rich_help_panel=FILES)
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns by name or number, e.g. 2,1.", rich_help_panel=FILES)
+    ] = None,
+    valid: Annotated[
+        str | None, typer.Option(help="Validation table; none: some rows are held out.", rich_help_panel=FILES)
+    ] = None,
     valid_source: Annotated[str | None, typer.Option(help="Validation sources.", rich_help_panel=FILES)] = None,
     valid_target: Annotated[str | None, typer.Option(help="Validation targets.", rich_help_panel=FILES)] = None,
     test: Annotated[str | None, typer.Option(help="Test table, scored at the end.", rich_help_panel=FILES)] = None,
     test_source: Annotated[str | None, typer.Option(help="Test sources.", rich_help_panel=FILES)] = None,
     test_target: Annotated[str | None, typer.Option(help="Test targets.", rich_help_panel=FILES)] = None,
     out: Annotated[str | None, typer.Option(help="Folder of the model; runs/NAME if not given.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Settings to start from: default, bahdanau, luong, cho, seq2seq, each also -small.", rich_help_panel=HOW)] = None,
-    task: Annotated[str | None, typer.Option(help="What is learnt; translate: a text from a text.", rich_help_panel=HOW)] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings to start from: default, bahdanau, luong, cho, seq2seq, each also -small.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="What is learnt; translate: a text from a text.", rich_help_panel=HOW)
+    ] = None,
     config: Annotated[str | None, typer.Option(help="A settings file (YAML).", rich_help_panel=HOW)] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, e.g. --set model.encoder.layers=2.", rich_help_panel=HOW)] = None,
-    minutes: Annotated[float | None, typer.Option(help="Fit schedule and stopping into so many minutes.", rich_help_panel=HOW)] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="One setting, e.g. --set model.encoder.layers=2.", rich_help_panel=HOW),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Fit schedule and stopping into so many minutes.", rich_help_panel=HOW)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed, another model.", rich_help_panel=HOW)] = None,
-    devices: Annotated[int, typer.Option(min=1, help="Processes on this machine, one a device.", rich_help_panel=HOW)] = 1,
-    start: Annotated[str | None, typer.Option("--from", help="Go on from a saved model, with its own vocabulary.", rich_help_panel=HOW)] = None,
+    devices: Annotated[
+        int, typer.Option(min=1, help="Processes on this machine, one a device.", rich_help_panel=HOW)
+    ] = 1,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="Go on from a saved model, with its own vocabulary.", rich_help_panel=HOW),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="The longest batch through one step: memory and time.")] = False,
-    explain_settings: Annotated[bool, typer.Option("--explain-settings", help="Every setting and where it comes from; no training.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="The longest batch through one step: memory and time.")
+    ] = False,
+    explain_settings: Annotated[
+        bool, typer.Option("--explain-settings", help="Every setting and where it comes from; no training.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as one line of JSON.")] = False,
 ) -> None:
     """Train a model on your own pairs and save it, scored and with its card.
@@ -122,7 +154,8 @@ def _prepare(run: Run) -> None:
     )
     batches = run.batches()
     if batches.dropped or batches.cut:
-        say(f"{batches.dropped + batches.cut:,} rows are longer than data.max_length and were {'left out' if batches.dropped else 'cut'}.")
+        what = "left out" if batches.dropped else "cut"
+        say(f"{batches.dropped + batches.cut:,} rows are longer than data.max_length and were {what}.")
 
 
 def _dry_run(run: Run, *, as_json: bool) -> None:

@@ -30,7 +30,7 @@ def _standard_input() -> Iterator[str]:
         try:
             text = raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise DataError(f"standard input:{number}: not UTF-8 text (byte {error.start + 1}). Convert it first.") from None
+            raise DataError(f"standard input:{number}: not UTF-8 (byte {error.start + 1}). Convert it first.") from None
         if "\0" in text:
             raise DataError(f"standard input:{number}: a NUL character. Is this text?")
         if len(text) > MAX_LINE:

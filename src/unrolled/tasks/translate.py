@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from unrolled.base.errors import DataError
 from unrolled.base.protocol import END, Loss, Stepper
 from unrolled.search import Hypothesis, SearchSettings, decode, replace_unknown
 from unrolled.tasks.base import TASKS, Task
@@ -52,6 +53,8 @@ class Translate(Task):
         from unrolled.layers.loss import cross_entropy
 
         source, target = batch.source, batch.target
+        if target is None:
+            raise DataError("the batch has no target column: there is nothing to learn from.")
         forced = network(source.ids, source.mask, target.ids, target.mask, sampling)
         gold = target.ids[:, 1:][target.mask[:, 1:]]
         return Loss(cross_entropy(forced.logits, gold, smoothing), int(gold.numel()))
@@ -93,7 +96,7 @@ def surface(text: TextPair, line: str, source: Encoded, hypothesis: Hypothesis, 
         words = text.source.words(line)
         owner = [_word_at(words, span) for span in source.spans]
         surfaces = [line[slice(*words[word])] if word is not None else "" for word in owner]
-        replaced = replace_unknown(tokens, hypothesis.ids, hypothesis.weights[:, : len(surfaces)], surfaces)
+        replaced = replace_unknown(tokens, hypothesis.weights[:, : len(surfaces)], surfaces)
         return Translation(text.target.join(replaced), replaced, hypothesis, source)
     return Translation(text.target.decode(hypothesis.ids), tokens, hypothesis, source)
 

@@ -30,7 +30,7 @@ def check_promises(model: Any, lines: Sequence[str] | None = None, count: int = 
         _same_under_padding(model, lines, together),
         _beam_of_one(model, lines, together),
         _beams_alone(model, lines),
-        _step_is_whole_pass(model, lines, together),
+        _step_is_whole_pass(model, together),
         _saved_is_loaded(model, lines, together),
     ]
 
@@ -61,7 +61,9 @@ def _same_alone(model: Any, lines: list[str], together: list[Any]) -> Promise:
 def _same_in_any_order(model: Any, lines: list[str], together: list[Any]) -> Promise:
     order = np.random.default_rng(2).permutation(len(lines))
     found = model.translations([lines[row] for row in order], model.searching(beam=1), batch=7)
-    return _compare("any order of lines", [found[int(np.flatnonzero(order == row)[0])] for row in range(len(lines))], together)
+    return _compare(
+        "any order of lines", [found[int(np.flatnonzero(order == row)[0])] for row in range(len(lines))], together
+    )
 
 
 def _same_under_padding(model: Any, lines: list[str], together: list[Any]) -> Promise:
@@ -80,10 +82,12 @@ def _beam_of_one(model: Any, lines: list[str], together: list[Any]) -> Promise:
 
 def _beams_alone(model: Any, lines: list[str]) -> Promise:
     search = model.searching(beam=4)
-    return _compare("beam: batch of 1 = batch of N", model.translations(lines, search, batch=1), model.translations(lines, search))
+    return _compare(
+        "beam: batch of 1 = batch of N", model.translations(lines, search, batch=1), model.translations(lines, search)
+    )
 
 
-def _step_is_whole_pass(model: Any, lines: list[str], together: list[Any]) -> Promise:
+def _step_is_whole_pass(model: Any, together: list[Any]) -> Promise:
     """Log-probabilities found step by step against one pass over the whole output."""
     import torch
 

@@ -27,7 +27,13 @@ class Forced(NamedTuple):
 
 
 def force(
-    network: Any, text: TextPair, sources: Sequence[str], targets: Sequence[str], *, device: Any = "cpu", batch: int = 64
+    network: Any,
+    text: TextPair,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    device: Any = "cpu",
+    batch: int = 64,
 ) -> list[Forced]:
     """Log-probabilities and attention of each given pair, the gold previous symbol fed (forced decoding)."""
     import torch

@@ -16,7 +16,7 @@ class Sized(NamedTuple):
     sentence: str
 
 
-def size_to(part: Part, settings: dict[str, Any]) -> Sized | None:
+def size_to(part: Part) -> Sized:
     """Tokenizers and vocabulary sizes for these rows: what a user would otherwise have to look up.
 
     Sides of single words are read letter by letter; sides whose items are one letter or a few symbols set apart by

@@ -74,12 +74,12 @@ def open_sources(
         found = _splits(sources.data, columns)
     else:
         found["train"] = _parallel(sources.source, sources.target, "--source", "--target")
-    for split, table, left, right in (
+    for split, given, left, right in (
         ("valid", sources.valid, sources.valid_source, sources.valid_target),
         ("test", sources.test, sources.test_source, sources.test_target),
     ):
-        if table:
-            found[split] = open_table(table, columns=_columns(columns))
+        if given:
+            found[split] = open_table(given, columns=_columns(columns))
         elif left or right:
             found[split] = _parallel(left, right, f"--{split}-source", f"--{split}-target")
     parts = {}
@@ -94,7 +94,9 @@ def open_sources(
     if "valid" not in parts:
         train, valid = _hold_out(parts["train"], valid_share, valid_rows)
         parts["train"], parts["valid"] = train, valid
-        said.append(f"No validation data given: {valid.high:.1%} of the sources are held out, chosen by a digest of their text.")
+        said.append(
+            f"No validation data given: {valid.high:.1%} of the sources are held out, chosen by a digest of their text."
+        )
     return Tables(parts["train"], parts["valid"], parts.get("test"), said)
 
 
