@@ -17,6 +17,7 @@ class Position:
     batches: int = 1  # batches in this epoch
     elapsed: float = 0.0  # seconds in fit: updates, validation, saving
     validated: int = 0  # the step of the last validation
+    validated_at: float = 0.0  # elapsed at its end
     saved: float = 0.0  # elapsed at the last checkpoint
     saved_step: int = 0
     reserve: float = 0.0  # seconds to keep for the validation at the end
@@ -43,6 +44,19 @@ def share(settings: TrainSettings, at: Position) -> float:
 def ended(settings: TrainSettings, at: Position) -> str | None:
     """The limit that is reached: epochs, steps or minutes."""
     return next((name for name, used in shares(settings, at).items() if used >= 1), None)
+
+
+def validation_is_due(settings: TrainSettings, at: Position) -> bool:
+    """Whether to validate before the next update: every ``validate_every`` steps, or at the end of an epoch.
+
+    In a run of so many minutes the ends of short epochs are passed over while validations would take more than a fifth
+    of the time. (Of other runs the clock decides nothing, so that they can be repeated.)
+    """
+    if at.step == at.validated:
+        return False
+    if settings.validate_every is not None:
+        return at.step % settings.validate_every == 0
+    return at.batch == 0 and (settings.minutes is None or at.elapsed - at.validated_at >= 4 * at.reserve)
 
 
 def seconds_left(settings: TrainSettings, at: Position) -> float | None:

@@ -45,7 +45,7 @@ class TrainSettings:
         0.0  # how often the model's own symbol is fed back (scheduled sampling)
     )
     average: Annotated[Part, AVERAGES] = "none"
-    validate_every: Count | None = None  # steps; None: once an epoch
+    validate_every: Count | None = None  # steps; None: once an epoch, with minutes perhaps less often
     stop_on: str | None = None  # the validation score that chooses the best weights; None: the task's own, or the loss
     patience: Count | None = None  # validations without a better score
     save_minutes: Positive = 10.0  # a checkpoint at least this often, and at every validation

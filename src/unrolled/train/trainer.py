@@ -223,7 +223,7 @@ class Trainer:
             return
         better = run.stopping.observe(at.step, scores)
         run.schedule.observe(better)
-        at.validated, at.reserve = at.step, seconds
+        at.validated, at.validated_at, at.reserve = at.step, at.elapsed, seconds
         kept = run.save_best(self.folder) if better else None
         saved = list(self._save())  # all is on disk before anybody hears of it
         yield Validated(at.step, at.epoch, scores, better, seconds)
@@ -268,10 +268,10 @@ class Trainer:
         return limits.ended(self.settings, self.run.position) or ("patience" if self.run.stopping.exhausted else None)
 
     def _validation_is_due(self, reason: str | None) -> bool:
-        at, every = self.run.position, self.settings.validate_every
-        if at.step == at.validated or reason in ("interrupted", "patience"):
-            return False
-        return reason is not None or (at.step % every == 0 if every else at.batch == 0)
+        at = self.run.position
+        if reason is None:
+            return limits.validation_is_due(self.settings, at)
+        return at.step != at.validated and reason not in ("interrupted", "patience")
 
     def _save_is_due(self) -> bool:
         at, every = self.run.position, self.settings.save_every
