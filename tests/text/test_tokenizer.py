@@ -226,7 +226,12 @@ def test_awkward_text(kind):
     for text in ["a\x00b", "x" * 100_000, "\ufeff", "\u0301"]:
         encoded = tokenizer.encode(text)
         assert len(encoded.ids) == len(encoded.spans) == len(encoded.tokens)
-    for act in (tokenizer.encode, lambda text: tokenizer.encode_ids([text]), lambda text: tokenizer.train([text])):
+    for act in (
+        tokenizer.encode,
+        tokenizer.words,
+        lambda text: tokenizer.encode_ids([text]),
+        lambda text: tokenizer.train([text]),
+    ):
         with pytest.raises(DataError, match=r"holds a lone surrogate \('\\ud83d'\), which is not valid Unicode"):
             act("ab\ud83dc")
 

@@ -12,7 +12,7 @@ from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_token
 from tokenizers import Tokenizer as Library
 
 from unrolled.base.protocol import SPECIALS
-from unrolled.text.offsets import SPACE, whole_spans
+from unrolled.text.offsets import SPACE, valid, whole_spans
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 from unrolled.text.unigram import learn_pieces
 
@@ -57,8 +57,8 @@ _USER_WORDS = pre_tokenizers.Sequence(
 _USER_CHARACTERS = pre_tokenizers.Split(Regex(r"\X"), "isolated")
 
 
-def _spans(cutter: Any, text: str) -> list[tuple[int, int]]:
-    return [span for _, span in cutter.pre_tokenize_str(text)]
+def _cuts(cutter: Any, text: str) -> list[tuple[int, int]]:
+    return [span for _, span in cutter.pre_tokenize_str(valid(text))]
 
 
 def _listed(counts: list[tuple[str, int]], size: int, min_count: int) -> dict[str, int]:
@@ -90,7 +90,7 @@ class _Spaced(Tokenizer):
         return outline
 
     def words(self, text: str) -> list[tuple[int, int]]:
-        return _spans(_USER_WORDS, text)
+        return _cuts(_USER_WORDS, text)
 
     def _join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens).replace(SPACE, " ").removeprefix(" ")
@@ -143,7 +143,7 @@ class Whitespace(Tokenizer):
         return models.WordLevel(vocabulary, unk_token=SPECIALS[1])
 
     def words(self, text: str) -> list[tuple[int, int]]:
-        return _spans(pre_tokenizers.Split(Regex(WHITE), "removed"), text)
+        return _cuts(pre_tokenizers.Split(Regex(WHITE), "removed"), text)
 
     def _join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
@@ -180,7 +180,7 @@ class Character(Tokenizer):
 
     def words(self, text: str) -> list[tuple[int, int]]:
         """The characters a reader sees (grapheme clusters), white space included."""
-        return _spans(_USER_CHARACTERS, text)
+        return _cuts(_USER_CHARACTERS, text)
 
 
 @TOKENIZERS.register("bpe")
