@@ -86,13 +86,12 @@ what does the woman eat? | que mange la femme ?
 how many tables do we buy? | combien de tables achetons-nous ?
 how many umbrellas does he buy? | combien de parapluies achète-t-il ?
 how many tools does he buy? | combien d'outils achète-t-il ?
-how old are you? | quel âge avez-vous ?
 how old is the king? | quel âge a le roi ?
 is the actress tired? | est-ce que l'actrice est fatiguée ?
 are the heroes hungry? | est-ce que les héros ont faim ?
 where is the clock? | où est l'horloge ?
 are they tired? | sont-ils fatigués ?
-is she thirsty? | a-t-elle soif ?
+is she tired? | est-elle fatiguée ?
 who does not hear the owl? | qui n'entend pas le hibou ?
 give her the old hat! | donnez-lui le vieux chapeau !
 do not give me the hat! | ne me donnez pas le chapeau !
@@ -116,7 +115,7 @@ he sleeps at the museum. | il dort au musée.
 he sleeps on the beach every day. | il dort sur la plage tous les jours.
 the men who sleep love the woman whom I invite. | les hommes qui dorment aiment la femme que j'invite.
 the village where she lives is famous. | le village où elle habite est célèbre.
-Paul misses Anne. | Anne manque à Paul.
+Paul misses the queen. | la reine manque à Paul.
 she always eats her apple. | elle mange toujours sa pomme.
 she always eats her orange. | elle mange toujours son orange.
 my mother sings because my sister dances. | ma mère chante parce que ma sœur danse.
@@ -149,7 +148,7 @@ def words_linked(english: str) -> set[tuple[str, str]]:
         ("he looks for the man.", "he-il looks-cherche for-cherche the-l' man-homme .-."),
         ("the hero's dog", "the-du hero-héros 's-le 's-du dog-chien"),
         ("he gets up.", "he-il gets-se gets-lève up-se up-lève .-."),
-        ("Paul misses Anne.", "Paul-Paul misses-manque misses-à Anne-Anne .-."),
+        ("Paul misses the queen.", "Paul-Paul misses-manque misses-à the-la queen-reine .-."),
         ("many eggs sleep.", ""),
         ("some bread", ""),
         ("Paul eats some bread.", "Paul-Paul eats-mange some-du bread-pain .-."),
