@@ -193,10 +193,12 @@ def _sum(path: Path) -> list[int]:
 
 def _flush(path: Path) -> None:
     """Onto the disk: a file, or a folder's list of names (where the system can)."""
-    if path.is_dir() and os.name == "nt":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if path.is_file():
+        with path.open("r+b") as file:
+            os.fsync(file.fileno())
+    elif os.name != "nt":
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
