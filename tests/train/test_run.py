@@ -149,8 +149,12 @@ def test_a_finished_run_is_over_and_a_longer_one_goes_on(toy, tmp_path):
 
 
 def test_the_time_used_is_part_of_a_checkpoint(toy, tmp_path):
-    first = list(Trainer(toy.build(), toy.loss, settings(minutes=0.005), folder=tmp_path).fit(toy.Toy()))
-    reports = list(Trainer(toy.build(), toy.loss, settings(minutes=0.005), folder=tmp_path).fit(toy.Toy(), resume=True))
+    first = list(Trainer(toy.build(), toy.loss, settings(minutes=0.005, epochs=None), folder=tmp_path).fit(toy.Toy()))
+    reports = list(
+        Trainer(toy.build(), toy.loss, settings(minutes=0.005, epochs=None), folder=tmp_path).fit(
+            toy.Toy(), resume=True
+        )
+    )
     assert reports[-1][:2] == ("minutes", first[-1].step)
     assert reports[-1].seconds >= 0.3
 
