@@ -16,7 +16,7 @@ model:
   dropout: 0.0
   encoder: {kind: rnn, cell: {kind: gru, hidden_size: 24}}
   decoder: {kind: query_before, cell: {kind: gru, hidden_size: 32}}
-train: {epochs: 24, batch_tokens: 400, learning_rate: 0.01, precision: float32}
+train: {epochs: 20, validate_every: 250, batch_tokens: 400, learning_rate: 0.01, precision: float32}
 search: {beam: 2}
 """
 
@@ -72,7 +72,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("trained")
     config = folder / "small.yaml"
     config.write_text(SMALL)
-    for name, count, seed in (("train", 300, 1), ("valid", 30, 2)):
+    for name, count, seed in (("train", 600, 1), ("valid", 30, 2)):
         rows = pairs(count, seed)
         (folder / f"{name}.tsv").write_text("".join(f"{left}\t{right}\n" for left, right in rows))
     train(

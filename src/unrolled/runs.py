@@ -65,10 +65,7 @@ class Run:
         layers = layers_of(preset, config, flags, assignments, resumed)
         first = plan(layers)
         self.task = TASKS.build(first.settings["task"])
-        data = first.settings["data"]
-        self.tables: Tables = open_sources(
-            self.sources, self.task.columns, data["columns"], data["valid_share"], data["valid_rows"]
-        )
+        self.tables: Tables = open_sources(self.sources, self.task.columns, first.settings["data"])
         self.said = list(self.tables.said)
         sized = size_to(self.tables.train) if not resumed else None
         if sized is not None:
@@ -154,7 +151,9 @@ class Run:
 
         encoders = self.task.encoders(self.text)
         mark = fingerprint([], [part.table.fingerprint(), self.text.fingerprint(), repr(part[1:])])
-        store = Store.encode(self.folder / "data" / name, part.rows, encoders, fingerprint=mark)
+        store = Store.encode(
+            self.folder / "data" / name, part.rows, encoders, fingerprint=mark, name=str(part.table.path)
+        )
         if not len(store):
             raise DataError(f"{part.table.path}: no rows for {name}. Give more data, or another file.")
         return store
@@ -229,11 +228,12 @@ class Run:
         """Train to the end, report by report."""
         from unrolled.train.reports import Stopped
 
-        trainer = self.trainer()
+        self.training = trainer = self.trainer()
         for report in trainer.fit(self.batches(), self.validate, resume=self.resume):
             if isinstance(report, Stopped):
                 self.seconds, self.stopped = report.seconds, report
             yield report
+        trainer.restore_best()
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """Loss and perplexity over all validation rows; BLEU, chrF, … of the argmax outputs of the first ones."""
@@ -244,7 +244,7 @@ class Run:
         batches = self.batches("valid")
         total, count = 0.0, 0
         device = self.world.device
-        with torch.inference_mode():
+        with torch.inference_mode(), self.training.autocast():
             for rows in batches.plan(0):
                 batch = _to(batches.load(rows), device)
                 found = self.task.loss(network, batch)
@@ -270,11 +270,6 @@ class Run:
 
     def finish(self, *, device: str = "auto") -> Model:
         """The best weights as a model, scored on the test (or validation) rows, saved in ``out`` with its card."""
-        from unrolled.train.checkpoint import best, load_weights, read
-
-        found = best(self.folder / "checkpoints")
-        if found is not None:
-            load_weights(self.network, read(found).tensors["weights"], str(found))
         model = Model(self.plan, self.text, self.network, device=device)
         part, name = (self.tables.test, "test") if self.tables.test else (self.tables.valid, "validation")
         sources, references = self._pairs(part)

@@ -65,5 +65,5 @@ def main() -> None:
 def leave(message: str, code: int) -> None:
     """Print the error as one sentence on stderr and exit with ``code``."""
     sys.stdout.flush()
-    typer.echo(f"error: {message}", err=True)
+    typer.echo(f"error: {message}".encode("utf-8", "backslashreplace").decode("utf-8"), err=True)
     sys.exit(code)

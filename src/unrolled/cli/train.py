@@ -61,7 +61,7 @@ def train(
     minutes: Annotated[
         float | None, typer.Option(help="Fit schedule and stopping into so many minutes.", rich_help_panel=HOW)
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed, another model.", rich_help_panel=HOW)] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Another seed, another model.", rich_help_panel=HOW)] = None,
     devices: Annotated[
         int, typer.Option(min=1, help="Processes on this machine, one a device.", rich_help_panel=HOW)
     ] = 1,
@@ -91,8 +91,9 @@ def train(
     if resume and out is None and not sources.files():
         raise UsageError("--resume: say which run with --out, or repeat its data.")
     if devices > 1 and "WORLD_SIZE" not in os.environ:
-        _launch(devices)
-        return
+        from unrolled.train.launch import launch
+
+        raise typer.Exit(launch(["-m", "unrolled", *sys.argv[1:]], devices))
     from unrolled.data.table import wanted
     from unrolled.runs import Run, default_name
 
@@ -119,16 +120,6 @@ def _flags(task: str | None, minutes: float | None, seed: int | None, columns: A
     return flags
 
 
-def _launch(devices: int) -> None:
-    """The same command again, once a device, under torchrun."""
-    import subprocess
-
-    words = sys.argv[1:]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
-    code = subprocess.run([*command, "-m", "unrolled", *words], check=False).returncode
-    raise typer.Exit(code if 0 <= code < 128 else 1)
-
-
 def _explain(run: Run, *, as_json: bool) -> None:
     from unrolled.cli.output import table, tell_json
 
@@ -141,7 +132,11 @@ def _explain(run: Run, *, as_json: bool) -> None:
 
 def _prepare(run: Run) -> None:
     from unrolled.progress import say
+    from unrolled.train.launch import first
 
+    if not first():
+        run.prepare()
+        return
     for sentence in run.said:
         say(sentence)
     run.prepare()

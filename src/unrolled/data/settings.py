@@ -19,4 +19,7 @@ class DataSettings:
     too_long: Literal["drop", "cut"] = "drop"
     valid_share: Annotated[float, Interval(gt=0, lt=1)] = 0.05
     valid_rows: Annotated[int, Ge(1)] = 1000
+    wrong_lines: Literal["refuse", "skip"] = (
+        "refuse"  # a line that cannot be read ends the run, or is left out and counted
+    )
     max_unknown: Annotated[float, Interval(ge=0, le=1)] = 0.2  # share of unknown symbols above which a run is refused

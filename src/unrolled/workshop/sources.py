@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.opening import Wrong, refuse
 from unrolled.data.readers import Row, Table, open_parallel, open_table
 
 
@@ -40,12 +43,17 @@ class Part(NamedTuple):
     pick: tuple[int, ...]  # which fields, in the task's order
     low: float = 0.0
     high: float = 1.0
+    wrong_lines: Literal["refuse", "skip"] = "refuse"
 
     def rows(self) -> Iterator[Row]:
-        for row in self.table.rows():
+        for row in self.table.rows(refuse if self.wrong_lines == "refuse" else _leave_out):
             fields = tuple(row.fields[index] for index in self.pick)
             if (self.low, self.high) == (0.0, 1.0) or self.low <= share_of(fields[0]) < self.high:
                 yield Row(row.place, fields)
+
+
+def _leave_out(wrong: Wrong) -> None:
+    """A wrong line is counted when the table is opened; here it is only passed over."""
 
 
 def share_of(source: str) -> float:
@@ -62,10 +70,12 @@ class Tables(NamedTuple):
     said: list[str]
 
 
-def open_sources(
-    sources: Sources, names: Sequence[str], columns: Sequence[str | int] | None, valid_share: float, valid_rows: int
-) -> Tables:
-    """Open every table of a run; ``names`` are the task's columns. UsageError or DataError says what is missing."""
+def open_sources(sources: Sources, names: Sequence[str], data: Mapping[str, Any]) -> Tables:
+    """Open every table of a run; ``names`` are the task's columns, ``data`` the settings of that section.
+
+    UsageError or DataError says what is missing.
+    """
+    columns = data["columns"]
     said: list[str] = []
     found: dict[str, Table] = {}
     if sources.data is not None:
@@ -88,11 +98,13 @@ def open_sources(
         pick, sentence = _pick(table, names)
         if sentence:
             said.append(sentence)
-        parts[split] = Part(table, pick)
+        parts[split] = Part(table, pick, wrong_lines=data["wrong_lines"])
+        if data["wrong_lines"] == "skip":
+            said += _skipped(table)
     if "train" not in parts:
         raise DataError(f"{sources.data}: holds no part called 'train', only {', '.join(found) or 'nothing'}.")
     if "valid" not in parts:
-        train, valid = _hold_out(parts["train"], valid_share, valid_rows)
+        train, valid = _hold_out(parts["train"], data["valid_share"], data["valid_rows"])
         parts["train"], parts["valid"] = train, valid
         said.append(
             f"No validation data given: {valid.high:.1%} of the sources are held out, chosen by a digest of their text."
@@ -101,9 +113,26 @@ def open_sources(
 
 
 def _hold_out(part: Part, share: float, most: int) -> tuple[Part, Part]:
-    count = sum(1 for _ in part.rows())
-    share = min(share, most / max(count, 1))
-    return part._replace(low=share), part._replace(high=share)
+    """A training and a validation part that share no source: ``share`` of the different sources, at least one."""
+    places = np.unique(np.fromiter((share_of(row.fields[0]) for row in part.rows()), dtype=np.float64))
+    if len(places) < 2:
+        raise DataError(
+            f"{part.table.path}: {len(places)} different source{'' if len(places) == 1 else 's'}, and some must be held "
+            "out for validation. Give more data, or a validation file with --valid."
+        )
+    held = max(1, min(round(share * len(places)), most, len(places) - 1))
+    border = float(places[held])
+    return part._replace(low=border), part._replace(high=border)
+
+
+def _skipped(table: Table) -> list[str]:
+    """What is said of a table's wrong lines where they are left out."""
+    wrong: list[Wrong] = []
+    for _ in table.rows(wrong.append):
+        pass
+    if not wrong:
+        return []
+    return [f"{table.path}: {len(wrong)} wrong line{'' if len(wrong) == 1 else 's'} left out, the first: {wrong[0]}"]
 
 
 def _columns(columns: Sequence[str | int] | None) -> list[str | int] | None:
