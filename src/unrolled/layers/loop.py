@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from unrolled.layers.cells import Cell, State
@@ -17,8 +16,8 @@ class Loop:
     product. `project` the inputs of all steps at once where they are known.
     """
 
-    def __init__(self, cells: list[Cell], dropout: Dropout, residual: bool) -> None:
-        self._held = [Held(cell, above=index > 0) for index, cell in enumerate(cells)]
+    def __init__(self, cells: list[Cell], dropout: Dropout, residual: bool, *, deferred: bool = True) -> None:
+        self._held = [Held(cell, above=index > 0, deferred=deferred) for index, cell in enumerate(cells)]
         self._cells = cells
         self._dropout = dropout
         self._residual = residual
@@ -29,7 +28,7 @@ class Loop:
         return self._cells[0].project(x)
 
     def advance(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step of all layers from a projected input [batch, gates * hidden]: the output [batch, hidden], the state."""
+        """One step of all layers from a projected input [batch, gates * hidden]: output [batch, hidden] and state."""
         new: list[Tensor] = []
         output = projected
         width = len(state) // len(self._held)

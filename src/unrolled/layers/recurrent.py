@@ -123,11 +123,15 @@ class Recurrent(nn.Module):
         return cast(Cell, self.cells[0]).project(x)
 
     def advance(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step of all layers from a projected input [batch, gates * hidden]: the output [batch, hidden], the state.
+        """One step of all layers from a projected input [batch, gates * hidden]: output [batch, hidden] and state.
 
-        Checks nothing. To train through many steps use `loop`, which is faster and draws dropout for all of them.
+        To train through many steps use `loop`, which is faster, and which locked dropout needs (UsageError).
         """
-        return self.loop().advance(projected, state)
+        if self.dropout.active and isinstance(self.dropout, LockedDropout):
+            raise UsageError(
+                "locked dropout is one draw for a whole sequence; train step by step with Recurrent.loop()."
+            )
+        return self.loop(deferred=False).advance(projected, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One step of all layers from ``x`` [batch, input]; UsageError for two directions or sizes that do not fit."""
@@ -138,11 +142,11 @@ class Recurrent(nn.Module):
         check_state(state, self.state_sizes, len(x), "Recurrent")
         return self.advance(self.project(x), state)
 
-    def loop(self) -> Loop:
+    def loop(self, *, deferred: bool = True) -> Loop:
         """What steps through one sequence: see `Loop`. UsageError for two directions."""
         if self.directions == 2:
             raise UsageError(
                 "a bidirectional Recurrent cannot step: its backward direction needs the whole sequence. "
                 "Set bidirectional: false."
             )
-        return Loop([cast(Cell, cell) for cell in self.cells], self.dropout, self.residual)
+        return Loop([cast(Cell, cell) for cell in self.cells], self.dropout, self.residual, deferred=deferred)

@@ -56,14 +56,14 @@ class Kernel(abc.ABC):
 
     def split(self, tensor: Tensor) -> tuple[Tensor, ...]:
         """The steps of a packed tensor, as views."""
-        return tensor.split(self.counts)
+        return tensor.split(self.counts) if len(self.counts) > 1 else (tensor,)
 
     def empty(self, width: int, dtype: torch.dtype) -> Tensor:
         """A packed tensor to be filled."""
         return self.weight.new_empty(sum(self.counts), width, dtype=dtype)
 
     def turned(self, weight: Tensor) -> Tensor:
-        """The weight for h·Wᵀ. Products in float32 are a fifth faster from a turned copy, which pays from some steps on."""
+        """The weight for h·Wᵀ; float32 products are a fifth faster from a turned copy, which some steps pay for."""
         return weight.t().contiguous() if not self.reduced and len(self.counts) > 4 else weight.t()
 
     def add_product(self, total: Tensor, x: Tensor, turned: Tensor) -> None:
@@ -86,11 +86,15 @@ class Kernel(abc.ABC):
 
     def shifted(self, packed: Tensor, first: Tensor | None) -> Tensor:
         """What each step saw of the one before: ``packed`` one step later, after ``first`` (None: without step 0)."""
+        if first is not None and len(self.counts) == 1:
+            return first
         steps = [step[:count] for step, count in zip(self.split(packed), self.counts[1:], strict=False)]
         return torch.cat([packed[:0] if first is None else first, *steps])
 
     def last(self, packed: Tensor) -> Tensor:
         """Each row's last step [batch, size], in the work type."""
+        if len(self.counts) == 1:
+            return packed.detach().to(self.work)
         leaving = [step[after:] for step, after in zip(self.split(packed), [*self.counts[1:], 0], strict=True)]
         return torch.cat(leaving[::-1]).to(self.work)
 

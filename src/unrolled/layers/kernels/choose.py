@@ -40,11 +40,11 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
 
 
 PADDED_FROM_FILL = 0.5
-"""Share of real symbols from which the padded bfloat16 block is faster than the loop over real ones (benchmarks.recurrent)."""
+"""Share of real symbols from which a padded bfloat16 block is faster than our loop (benchmarks.recurrent)."""
 
 
 def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | None = None) -> tuple[Tensor, State]:
-    """Run ``cell`` over packed ``x`` [Σ counts, input]: packed outputs [Σ counts, hidden], each sorted row's last state.
+    """Run ``cell`` over packed ``x`` [Σ counts, input]: packed outputs [Σ counts, hidden], the sorted rows' last state.
 
     ``state`` None is zeros. ``path`` forces one; None chooses. Under autocast products are in its type and the
     outputs too; states stay float32.
@@ -73,9 +73,10 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
 class Held:
     """A cell's weights, held for the steps of one loop; ``above``: its inputs are known only step by step."""
 
-    def __init__(self, cell: Cell, *, above: bool) -> None:
+    def __init__(self, cell: Cell, *, above: bool, deferred: bool) -> None:
         self.cell = cell
         self._above = above
+        self._deferred = deferred
         self._ready = False
         self._input: Deferred | None = None
         self._hidden: Deferred | None = None
@@ -99,7 +100,7 @@ class Held:
         if self._ready:
             return
         self._ready = True
-        if not torch.is_grad_enabled() or kernel_for(self.cell, [1]) is None:
+        if not self._deferred or not torch.is_grad_enabled() or kernel_for(self.cell, [1]) is None:
             return
         dtype = product_type(like)
         bias, inner = self.cell.biases()

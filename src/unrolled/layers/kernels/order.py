@@ -113,7 +113,7 @@ def order_of(mask: Tensor | None, x: Tensor) -> Order:
         row = next(row for row, length in enumerate(found) if length < 1)
         if found[row] == 0:
             raise UsageError(
-                f"mask of Recurrent: row {row} has no real position; every row needs at least one. Leave empty rows out."
+                f"mask of Recurrent: row {row} has no real position; every row needs one. Leave empty rows out."
             )
         shown = "".join("01"[real] for real in mask[row, :40].int().tolist())
         raise UsageError(

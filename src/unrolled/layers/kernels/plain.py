@@ -1,4 +1,4 @@
-"""The recurrence as it is written on paper: the reference that every kernel must equal, and the path of cells without one."""
+"""The recurrence as written on paper: the reference that every kernel must equal, the path of cells without one."""
 
 from __future__ import annotations
 

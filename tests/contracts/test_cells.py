@@ -1,0 +1,212 @@
+"""What every registered cell, in every variant of its settings, must do when it is run over time."""
+
+import re
+import typing
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unrolled.base.settings import choices
+from unrolled.layers import CELLS, Recurrent
+from unrolled.layers.kernels.choose import kernel_for
+
+ROWS, TIME, INPUT, HIDDEN = 3, 7, 2, 5
+
+
+def variants():
+    """Each kind with its defaults, then with every other value of each closed choice of equations."""
+    for kind in CELLS:
+        yield {"kind": kind}
+        for name, (annotation, default) in choices(CELLS[kind]).items():
+            values = (True, False) if annotation is bool else typing.get_args(annotation)
+            yield from (
+                {"kind": kind, name: value} for value in values if value != default and name != "recurrent_init"
+            )
+
+
+every_cell = pytest.mark.parametrize("cell", list(variants()), ids=lambda cell: "-".join(map(str, cell.values())))
+some_lengths = st.lists(st.integers(1, TIME), min_size=ROWS, max_size=ROWS)
+
+
+def build(cell, dtype=torch.float64, **options):
+    torch.manual_seed(7)
+    network = Recurrent(INPUT, cell={**cell, "hidden_size": HIDDEN}, **options).to(dtype)
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return network
+
+
+def example(lengths, dtype=torch.float64):
+    torch.manual_seed(11)
+    x = torch.randn(len(lengths), TIME, INPUT, dtype=dtype)
+    return x, torch.arange(TIME) < torch.tensor(lengths).unsqueeze(1)
+
+
+def first_state(network, rows):
+    torch.manual_seed(13)
+    return tuple(torch.randn_like(zeros) for zeros in network.initial(rows, torch.empty(0, dtype=torch.float64)))
+
+
+def results(network, x, mask, state):
+    """Output, states, and the gradients of everything, for a loss in which each number has its own part."""
+    x = x.clone().requires_grad_()
+    state = None if state is None else tuple(tensor.clone().requires_grad_() for tensor in state)
+    network.zero_grad()
+    output, ends = network(x, mask, state)
+    torch.manual_seed(17)
+    parts = [torch.randn(tensor.shape, dtype=x.dtype) for tensor in (output, *ends)]
+    sum((tensor * part).sum() for tensor, part in zip((output, *ends), parts, strict=True)).backward()
+    grads = [tensor.grad for tensor in (x, *(state or ()), *network.parameters())]
+    return [tensor.detach() for tensor in (output, *ends)], grads
+
+
+@every_cell
+@pytest.mark.parametrize("given_state", [False, True], ids=["zeros", "given"])
+@pytest.mark.parametrize("lengths", [[7, 7, 7], [7, 4, 1], [2, 5, 3], [1, 1, 1]], ids=str)
+def test_the_chosen_path_equals_the_plain_loop_in_values_and_gradients(cell, lengths, given_state):
+    network = build(cell, layers=2, bidirectional=True, residual=True)
+    x, mask = example(lengths)
+    state = first_state(network, ROWS) if given_state else None
+    network.path = "plain"
+    expected = results(network, x, mask, state)
+    network.path = None
+    torch.testing.assert_close(results(network, x, mask, state), expected, rtol=1e-11, atol=1e-11)
+
+
+@every_cell
+@settings(deadline=None, max_examples=12)
+@given(lengths=some_lengths, fill=st.sampled_from([0.0, 1e30, float("nan")]))
+def test_a_row_in_a_batch_equals_the_row_alone_whatever_the_padding_holds(cell, lengths, fill):
+    network = build(cell, layers=2, bidirectional=True)
+    x, mask = example(lengths)
+    x.masked_fill_(~mask.unsqueeze(2), fill).requires_grad_()
+    state = first_state(network, ROWS)
+    output, ends = network(x, mask, state)
+    assert (output[~mask] == 0).all()
+    (grad,) = torch.autograd.grad(output.sin().sum(), x)
+    assert (grad[~mask] == 0).all()
+    for row, length in enumerate(lengths):
+        alone = x[row : row + 1, :length].detach().requires_grad_()
+        one, last = network(alone, None, tuple(tensor[row : row + 1] for tensor in state))
+        torch.testing.assert_close(output[row, :length], one[0], rtol=1e-11, atol=1e-11)
+        torch.testing.assert_close([end[row] for end in ends], [end[0] for end in last], rtol=1e-11, atol=1e-11)
+        (own,) = torch.autograd.grad(one.sin().sum(), alone)
+        torch.testing.assert_close(grad[row, :length], own[0], rtol=1e-11, atol=1e-11)
+
+
+@every_cell
+@settings(deadline=None, max_examples=8)
+@given(lengths=some_lengths, order=st.permutations(range(ROWS)))
+def test_the_order_of_rows_changes_nothing(cell, lengths, order):
+    network = build(cell, bidirectional=True)
+    x, mask = example(lengths)
+    output, ends = network(x, mask)
+    moved, moved_ends = network(x[order], mask[order])
+    torch.testing.assert_close(moved, output[order], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(moved_ends, tuple(end[order] for end in ends), rtol=1e-12, atol=1e-12)
+
+
+@every_cell
+def test_gradients_agree_with_finite_differences(cell):
+    network = build(cell, layers=2)
+    x, mask = example([4, 2, 3])
+    x, mask = x[:, :4], mask[:, :4]
+
+    def run(x, *state_and_weights):
+        count = len(network.state_sizes)
+        names = [name for name, _ in network.named_parameters()]
+        weights = dict(zip(names, state_and_weights[count:], strict=True))
+        output, ends = torch.func.functional_call(network, weights, (x, mask, state_and_weights[:count]))
+        return output, *ends
+
+    given_tensors = (x, *first_state(network, ROWS), *(weight.detach() for weight in network.parameters()))
+    assert torch.autograd.gradcheck(run, tuple(tensor.clone().requires_grad_() for tensor in given_tensors))
+
+
+@every_cell
+@pytest.mark.parametrize("layers", [1, 2])
+def test_two_steps_and_then_three_equal_five(cell, layers):
+    network = build(cell, layers=layers)
+    x, mask = example([5, 3, 4])
+    x, mask = x[:, :5], mask[:, :5]
+    whole, ends = network(x, mask)
+    first, state = network(x[:, :2], mask[:, :2])
+    rest, last = network(x[:, 2:], mask[:, 2:], state)
+    torch.testing.assert_close(torch.cat((first, rest), 1), whole, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(last, ends, rtol=1e-12, atol=1e-12)
+
+
+@every_cell
+@pytest.mark.parametrize("way", ["step", "advance", "loop"])
+def test_stepping_equals_the_whole_sequence_in_values_and_gradients(cell, way):
+    network = build(cell, layers=2, residual=True)
+    x, _ = example([TIME] * ROWS)
+    state = tuple(tensor.requires_grad_() for tensor in first_state(network, ROWS))
+    wanted, ends = network(x, None, state)
+    everything = (*state, *network.parameters())
+    expected = torch.autograd.grad(wanted.sin().sum() + ends[-1].sum(), everything)
+    loop = network.loop()
+    projected = network.project(x)
+    outputs, moving = [], state
+    for t in range(TIME):
+        if way == "step":
+            output, moving = network.step(x[:, t], moving)
+        else:
+            output, moving = (network if way == "advance" else loop).advance(projected[:, t], moving)
+        outputs.append(output)
+    stepped = torch.stack(outputs, 1)
+    torch.testing.assert_close(stepped, wanted, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(moving, ends, rtol=1e-12, atol=1e-12)
+    grads = torch.autograd.grad(stepped.sin().sum() + moving[-1].sum(), everything)
+    torch.testing.assert_close(grads, expected, rtol=1e-11, atol=1e-11)
+
+
+@every_cell
+def test_bfloat16_autocast_stays_near_float32_and_trains_float32_weights(cell):
+    network = build(cell, torch.float32, layers=2, bidirectional=True)
+    x, mask = example([7, 4, 2], torch.float32)
+    values, grads = results(network, x, mask, None)
+    with torch.autocast("cpu", torch.bfloat16):
+        near_values, near_grads = results(network, x, mask, None)
+    assert near_values[0].dtype is torch.bfloat16
+    assert all(end.dtype is torch.float32 for end in near_values[1:])
+    assert all(grad.dtype is torch.float32 for grad in near_grads)
+    for near, exact in zip((*near_values, *near_grads), (*values, *grads), strict=True):
+        assert (near.float() - exact).norm() <= 0.03 * exact.norm() + 1e-3
+
+
+@every_cell
+def test_a_saved_state_dict_gives_the_same_numbers(cell):
+    network, other = (
+        build(cell, bidirectional=True),
+        Recurrent(INPUT, cell={**cell, "hidden_size": HIDDEN}, bidirectional=True),
+    )
+    other.to(torch.float64).load_state_dict(network.state_dict())
+    x, mask = example([7, 4, 2])
+    assert torch.equal(other(x, mask).output, network(x, mask).output)
+
+
+@every_cell
+def test_the_formula_counts_the_parameters(cell):
+    built = CELLS.build({**cell, "hidden_size": 5}, 3)
+    spelled = re.sub(r"(?<=[\dmn)])(?=[mn(])", "*", built.formula.replace("²", "**2"))
+    assert eval(spelled, {"m": 3, "n": 5}) == sum(weight.numel() for weight in built.parameters())
+
+
+@every_cell
+def test_a_whole_sequence_is_one_node_of_the_graph_where_the_cell_has_a_kernel(cell):
+    built = CELLS.build({**cell, "hidden_size": HIDDEN}, INPUT)
+    network = build(cell)
+    network.path = "whole"
+    output, _ = network(example([7, 4, 2])[0], example([7, 4, 2])[1])
+    seen, nodes = set(), [output.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            nodes.extend(source for source, _ in node.next_functions)
+    assert kernel_for(built, [1]) is not None
+    assert sum(type(node).__name__ == "WholeSequenceBackward" for node in seen) == 1
+    assert len(seen) < 20
