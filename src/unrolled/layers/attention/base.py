@@ -24,7 +24,7 @@ class Attended(NamedTuple):
     """What a query saw."""
 
     context: Tensor  # [batch, memory], or [batch, time, memory] where the query had a time axis
-    weights: Tensor  # float32 [batch, source], or [batch, time, source]; rows sum to 1, exactly 0 on padding
+    weights: Tensor  # float32 at least, [batch, source], or [batch, time, source]; rows sum to 1, exactly 0 on padding
 
 
 class Attention(nn.Module, abc.ABC):
@@ -77,7 +77,7 @@ class Attention(nn.Module, abc.ABC):
         """Scores e [batch, time, source] of ``query`` [batch, time, query]; padding may have any score."""
 
     def forward(self, query: Tensor, memory: Memory) -> Attended:
-        """Context and weights of ``query``, [batch, query] or [batch, time, query]. The softmax is float32."""
+        """Context and weights of ``query``, [batch, query] or [batch, time, query]. The softmax is float32 at least."""
         if query.dim() == 2:
             context, weights = self.forward(query.unsqueeze(1), memory)
             return Attended(context.squeeze(1), weights.squeeze(1))
@@ -86,8 +86,8 @@ class Attention(nn.Module, abc.ABC):
                 f"query of the attention {type(self).__name__} has shape {list(query.shape)}; it must be "
                 f"[{memory.mask.shape[0]}, {self.query_size}] or [{memory.mask.shape[0]}, time, {self.query_size}]."
             )
-        scores = self.score(query, memory).float().masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
-        weights = scores.softmax(2)
+        scores = self.score(query, memory).masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
+        weights = scores.softmax(2, dtype=torch.promote_types(scores.dtype, torch.float32))
         return Attended(torch.bmm(weights.to(memory.values.dtype), memory.values), weights)
 
 

@@ -16,14 +16,32 @@ Factors = tuple[tuple[Tensor, Tensor], ...]
 """Pairs (gradient [n, rows], input [n, hidden]) whose products gradientᵀ·input, stacked, are a weight's gradient."""
 
 
+class Between(abc.ABC):
+    """What comes between two steps of a kernel where an input waits for the state before it, as an attention's does."""
+
+    @abc.abstractmethod
+    def forward(self, step: int, total: Tensor, hidden: Tensor) -> None:
+        """Add to ``total`` [rows, gates * hidden], the projected input of ``step``, what follows from the state before.
+
+        ``hidden`` [rows, hidden] is that state's output in the type of the products.
+        """
+
+    @abc.abstractmethod
+    def backward(self, step: int, gradient: Tensor) -> Tensor:
+        """From the gradient of ``total``, in the type of the products, that of ``hidden``. The last step comes first."""
+
+
 class Kernel(abc.ABC):
     """A cell's recurrence and its derivative over packed steps; an object serves one call and its backward.
 
     Step t takes the first ``counts[t]`` rows; "packed" tensors hold the steps one after the other, [Σ counts, size].
     Products are in the type of the hidden weight (bfloat16 under autocast); states and element-wise work are float32
     at least. What depends on no later step is computed for all steps at once, so that the loops over time hold
-    only products and a few element-wise operations.
+    only products and a few element-wise operations. ``between``, if set before `forward`, has its say in every step;
+    the first state must then be given.
     """
+
+    between: Between | None = None
 
     def __init__(self, counts: list[int]) -> None:
         self.counts = counts
@@ -103,9 +121,9 @@ class Kernel(abc.ABC):
         return grad if first is not None else grad[self.counts[0] :], self.shifted(packed, first)
 
     def going_back(self, fresh: bool, *packed: Tensor) -> Any:
-        """The steps of packed tensors from the last to the first, and whether a step before wants their gradient."""
+        """From the last step to the first: its number, whether a step before wants a gradient, the packed tensors' parts."""
         wanted = [not fresh] + [True] * (len(self.counts) - 1)
-        return reversed(list(zip(wanted, *map(self.split, packed), strict=True)))
+        return reversed(list(enumerate(zip(wanted, *map(self.split, packed), strict=True))))
 
 
 class WholeSequence(Function):

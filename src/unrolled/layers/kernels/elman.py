@@ -22,9 +22,12 @@ class ElmanKernel(Kernel):
         self.first = None if state is None else state[0]
         turned = self.turned(self.weight)
         h = self.first
-        for total in self.split(projected):
+        for step, total in enumerate(self.split(projected)):
             if h is not None:
-                self.add_product(total, self.operand(h[: len(total)]), turned)
+                seen = self.operand(h[: len(total)])
+                if self.between is not None:
+                    self.between.forward(step, total, seen)
+                self.add_product(total, seen, turned)
             h = self.squash(total)
         self.output = self.hidden.to(self.weight.dtype)
         return self.output, (self.last(self.hidden),)
@@ -37,12 +40,14 @@ class ElmanKernel(Kernel):
             torch.gt(self.hidden, 0, out=slopes)
         self.grad = self.empty(self.size, self.weight.dtype)
         (hidden,) = grad_ends[:1]
-        for wanted, given, slope, grad in self.going_back(self.fresh, grad_output, slopes, self.grad):
+        for step, (wanted, given, slope, grad) in self.going_back(self.fresh, grad_output, slopes, self.grad):
             h = hidden[: len(given)]
             h += given
             torch.mul(h, slope, out=grad)
             if wanted:
                 self.put_product(h, grad, self.weight)
+            if self.between is not None:
+                h += self.between.backward(step, grad)
         return self.grad, (hidden,)
 
     def factors(self) -> Factors:

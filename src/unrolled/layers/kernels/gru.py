@@ -24,12 +24,15 @@ class GRUBefore(Kernel):
         gates_turned, candidate_turned = self.turned(self.weight[: 2 * n]), self.turned(self.weight[2 * n :])
         both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
         h = self.first
-        for step, (total, update, reset, candidate, past, new) in enumerate(
-            zip(*map(self.split, (both, updates, resets, candidates, self.past, self.hidden)), strict=True)
+        for step, (whole, total, update, reset, candidate, past, new) in enumerate(
+            zip(*map(self.split, (projected, both, updates, resets, candidates, self.past, self.hidden)), strict=True)
         ):
             h = h[: len(total)]
             if step or not self.fresh:
-                self.add_product(total, self.operand(h), gates_turned)
+                seen = self.operand(h)
+                if self.between is not None:
+                    self.between.forward(step, whole, seen)
+                self.add_product(total, seen, gates_turned)
             total.sigmoid_()
             torch.mul(reset, h, out=past)
             if step or not self.fresh:
@@ -49,10 +52,9 @@ class GRUBefore(Kernel):
         self.grad = self.empty(3 * n, self.weight.dtype)
         gates_weight, candidate_weight = self.weight[: 2 * n], self.weight[2 * n :]
         (hidden,) = grad_ends[:1]
-        packed = (grad_output, update, reset, *slopes.unbind(1), *self.grad.chunk(3, 1), self.grad[:, : 2 * n])
-        for wanted, given, z, r, outer, inner, slope, grad_update, grad_reset, grad_candidate, both in self.going_back(
-            self.fresh, *packed
-        ):
+        packed = (grad_output, update, reset, *slopes.unbind(1), self.grad)
+        for step, (wanted, given, z, r, outer, inner, slope, grad) in self.going_back(self.fresh, *packed):
+            grad_update, grad_reset, grad_candidate = grad.chunk(3, 1)
             h = hidden[: len(given)]
             h += given
             torch.mul(h, outer, out=grad_update)
@@ -64,7 +66,9 @@ class GRUBefore(Kernel):
             past = torch.mm(grad_candidate, candidate_weight)
             torch.mul(past, inner, out=grad_reset)
             h.addcmul_(past.to(h.dtype), r)
-            self.add_product(h, both, gates_weight)
+            self.add_product(h, grad[:, : 2 * n], gates_weight)
+            if self.between is not None:
+                h += self.between.backward(step, grad)
         return self.grad, (hidden,)
 
     def factors(self) -> Factors:
@@ -92,12 +96,14 @@ class GRUAfter(Kernel):
         both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
         self.past.copy_(torch.zeros_like(self.past) if self.bias is None else self.bias[2 * n :].expand_as(self.past))
         h = self.first
-        for step, (total, update, reset, candidate, past, new) in enumerate(
-            zip(*map(self.split, (both, updates, resets, candidates, self.past, self.hidden)), strict=True)
+        for step, (whole, total, update, reset, candidate, past, new) in enumerate(
+            zip(*map(self.split, (projected, both, updates, resets, candidates, self.past, self.hidden)), strict=True)
         ):
             h = h[: len(total)]
             if step or not self.fresh:
                 seen = self.operand(h)
+                if self.between is not None:
+                    self.between.forward(step, whole, seen)
                 self.add_product(total, seen, gates_turned)
                 self.add_product(past, seen, candidate_turned)
             total.sigmoid_()
@@ -118,13 +124,15 @@ class GRUAfter(Kernel):
         self.grad = self.empty(4 * n, self.weight.dtype)
         (hidden,) = grad_ends[:1]
         packed = (grad_output, update, slopes, self.grad.view(-1, 4, n), self.grad[:, : 3 * n])
-        for wanted, given, z, slope, grad, seen in self.going_back(self.fresh, *packed):
+        for step, (wanted, given, z, slope, grad, seen) in self.going_back(self.fresh, *packed):
             h = hidden[: len(given)]
             h += given
             torch.mul(h.unsqueeze(1), slope, out=grad)
             h.addcmul_(h, z, value=-1)
             if wanted:
                 self.add_product(h, seen, self.weight)
+            if self.between is not None:
+                h += self.between.backward(step, torch.cat((seen[:, : 2 * n], grad[:, 3]), 1))
         projected = torch.cat((self.grad[:, : 2 * n], self.grad[:, 3 * n :]), 1)
         return projected, (hidden,)
 

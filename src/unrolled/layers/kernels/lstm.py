@@ -27,10 +27,12 @@ class LSTMKernel(Kernel):
         turned = self.turned(self.weight)
         writes, keeps, candidates, shows = projected.chunk(4, 1)
         packed = (projected, projected[:, : 2 * n], writes, keeps, candidates, shows)
-        for count, total, both, write, keep, candidate, show, new, squashed, output in zip(
-            self.counts, *map(self.split, (*packed, self.memory, self.squashed, self.output)), strict=True
+        for step, (count, total, both, write, keep, candidate, show, new, squashed, output) in enumerate(
+            zip(self.counts, *map(self.split, (*packed, self.memory, self.squashed, self.output)), strict=True)
         ):
             if h is not None:
+                if self.between is not None:
+                    self.between.forward(step, total, h[:count])
                 self.add_product(total, h[:count], turned)
             both.sigmoid_()
             torch.mul(keep, memory[:count], out=new).addcmul_(write, candidate.tanh_())
@@ -52,7 +54,7 @@ class LSTMKernel(Kernel):
         grad = self.grad.view(-1, 4, n)
         hidden, memory = grad_ends
         packed = (grad_output, slopes[:, :3], slopes[:, 3], opened, keep, grad[:, :3], grad[:, 3], self.grad)
-        for wanted, given, inner, outer, open_, kept, grad_inner, grad_outer, whole in self.going_back(
+        for step, (wanted, given, inner, outer, open_, kept, grad_inner, grad_outer, whole) in self.going_back(
             self.fresh, *packed
         ):
             h, c = hidden[: len(given)], memory[: len(given)]
@@ -63,6 +65,8 @@ class LSTMKernel(Kernel):
             c *= kept
             if wanted:
                 self.put_product(h, whole, self.weight)
+            if self.between is not None:
+                h += self.between.backward(step, whole)
         return self.grad, (hidden, memory)
 
     def factors(self) -> Factors:
