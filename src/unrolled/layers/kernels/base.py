@@ -28,7 +28,7 @@ class Between(abc.ABC):
 
     @abc.abstractmethod
     def backward(self, step: int, gradient: Tensor) -> Tensor:
-        """From the gradient of ``total``, in the type of the products, that of ``hidden``. The last step comes first."""
+        """From the gradient of ``total``, in the products' type, that of ``hidden``. The last step comes first."""
 
 
 class Kernel(abc.ABC):
@@ -121,7 +121,7 @@ class Kernel(abc.ABC):
         return grad if first is not None else grad[self.counts[0] :], self.shifted(packed, first)
 
     def going_back(self, fresh: bool, *packed: Tensor) -> Any:
-        """From the last step to the first: its number, whether a step before wants a gradient, the packed tensors' parts."""
+        """From the last step to the first: its number, whether a step before wants a gradient, its part of each."""
         wanted = [not fresh] + [True] * (len(self.counts) - 1)
         return reversed(list(enumerate(zip(wanted, *map(self.split, packed), strict=True))))
 
