@@ -206,6 +206,15 @@ def test_sampling_carries_gradients_and_zero_is_teacher_forcing(small: Callable[
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
 
 
+@pytest.mark.parametrize("decoder", ["query_before", "query_after", "fixed"])
+def test_sampling_trains_with_locked_dropout_and_leaves_the_modes_alone(decoder: str, pairs: Callable) -> None:
+    settings = {"kind": decoder, "layers": 2, "dropout": 0.3, "dropout_kind": "locked"}
+    model = Seq2Seq(11, 13, embedding_size=5, dropout=0.3, dropout_kind="locked", decoder=settings)
+    model.encoder.eval()
+    model(*pairs([3, 1], [2, 4]), sampling=0.5).logits.sum().backward()
+    assert model.training and model.decoder.training and not model.encoder.training
+
+
 @pytest.mark.parametrize("sampling", [-0.1, 1.5])
 def test_sampling_is_a_probability(sampling: float, small: Callable[..., Seq2Seq], pairs: Callable) -> None:
     with pytest.raises(SettingsError, match=r"a sampling of .* was given; it must be from 0 to 1\."):

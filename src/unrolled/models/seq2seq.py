@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
@@ -15,6 +18,9 @@ from unrolled.models.decoders import DECODERS
 from unrolled.models.encoders import ENCODERS
 from unrolled.models.output import Output
 from unrolled.models.ranges import Count, Share
+
+ROUND = 64
+"""Symbols; kernels are made for each shape that they meet."""
 
 MODELS: Registry[nn.Module] = Registry("model")
 
@@ -103,7 +109,10 @@ class Seq2Seq(nn.Module):
             fed = self._mix_in_own(fed, state, sampling)
         outputs, weights = self.decoder(self.target_embedding(fed), state[1:])
         real = target_mask[:, 1:].flatten().nonzero().squeeze(1)
-        return Forced(self.output(self.dropout(outputs).flatten(0, 1).index_select(0, real)), weights)
+        # Filled up to a round number, cut off again: the largest product then meets few different shapes.
+        filled = functional.pad(real, (0, -len(real) % ROUND))
+        logits = self.output(self.dropout(outputs).flatten(0, 1).index_select(0, filled))
+        return Forced(logits[: len(real)], weights)
 
     def log_probs(self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> Tensor:
         """Natural-log probability of each symbol target_ids[:, 1:], float32 [batch, target - 1], 0 on padding."""
@@ -136,10 +145,23 @@ class Seq2Seq(nn.Module):
 
     @torch.no_grad()
     def _mix_in_own(self, fed: Tensor, state: State, probability: float) -> Tensor:
-        """The symbols to feed: gold ones [batch, time], some replaced by the most probable at their place."""
+        """The symbols to feed: gold ones [batch, time], some replaced by the best at their place without dropout."""
         fed = fed.clone()
         own = torch.rand(fed.shape, device=fed.device) < probability
-        for place in range(1, fed.shape[1]):
-            logits, _, state = self.step(fed[:, place - 1], state)
-            fed[:, place] = torch.where(own[:, place], logits.argmax(dim=-1), fed[:, place])
+        with _evaluating(self):
+            for place in range(1, fed.shape[1]):
+                logits, _, state = self.step(fed[:, place - 1], state)
+                fed[:, place] = torch.where(own[:, place], logits.argmax(dim=-1), fed[:, place])
         return fed
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Every part in evaluation mode for a while, and afterwards in the one it was in."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode

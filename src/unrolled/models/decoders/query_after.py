@@ -10,6 +10,8 @@ from torch.nn import functional
 
 from unrolled.base.registry import Part
 from unrolled.layers import ATTENTIONS, CELLS, Cell, Memory, Recurrent, State
+from unrolled.layers.kernels.choose import product_type
+from unrolled.layers.kernels.deferred import Deferred
 from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.decoders.readout import Readout
 from unrolled.models.encoders import Encoded
@@ -83,14 +85,19 @@ class QueryAfter(Decoder):
         lowest = cast(Cell, self.recurrent.cells[0])
         of_symbol, of_output = lowest.input_weight.split((self.embedding_size, self.output_size), dim=1)
         projected = functional.linear(embedded, of_symbol, lowest.biases()[0])
+        loop, feed, mix = self.recurrent.loop(), self._hold(of_output), self._hold(self.readout.mix.weight)
         outputs, weights = [], []
         for now in projected.unbind(1):
-            hidden, moving = self.recurrent.advance(now + functional.linear(fed, of_output), moving)
+            hidden, moving = loop.advance(now + feed.product(fed), moving)
             context, looked = self.attention(hidden, memory)
-            fed = self.readout((hidden, context))
+            fed = self.readout((hidden, context), mix)
             outputs.append(fed)
             weights.append(looked)
         return Unrolled(torch.stack(outputs, dim=1), torch.stack(weights, dim=1))
+
+    @staticmethod
+    def _hold(weight: Tensor) -> Deferred:
+        return Deferred(weight, product_type(weight))
 
     def _split(self, state: State) -> tuple[Memory, State, State]:
         moving = self.held + self.input_feeding

@@ -76,8 +76,9 @@ class QueryBefore(Decoder):
     def forward(self, embedded: Tensor, state: State) -> Unrolled:
         memory, lowest, *upper = self._split(state)
         of_symbol, of_context = self.cell.input_weight.split((self.embedding_size, self.attention.context_size), dim=1)
-        projected = functional.linear(embedded, of_symbol, self.cell.biases()[0])
-        output, contexts, weights = attend_and_advance(self.cell, self.attention, projected, of_context, memory, lowest)
+        projected = functional.linear(embedded.transpose(0, 1), of_symbol, self.cell.biases()[0])
+        walked = attend_and_advance(self.cell, self.attention, projected, of_context, memory, lowest)
+        output, contexts, weights = (part.transpose(0, 1) for part in walked)
         for layer, own in zip(self.upper, upper, strict=True):
             above, _ = layer(self.dropout(output), None, own)
             output = above + output if self.residual else above

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
+from unrolled.layers.kernels.choose import product_type
+from unrolled.layers.kernels.deferred import Deferred
 
 ReadoutKind = Literal["state", "tanh", "maxout"]
 
@@ -38,11 +40,13 @@ class Readout(nn.Module):
         if kind != "state":
             self.mix = nn.Linear(sum(sizes), self.output_size * (2 if kind == "maxout" else 1))
 
-    def forward(self, parts: tuple[Tensor, ...]) -> Tensor:
-        """``parts`` [..., size] each, in the order of the sizes."""
+    def forward(self, parts: tuple[Tensor, ...], held: Deferred | None = None) -> Tensor:
+        """``parts`` [..., size] each, in the order of the sizes; ``held`` is W where a loop holds it for its steps."""
         if self.kind == "state":
             return parts[0]
-        mixed = self.mix(torch.cat(parts, dim=-1))
+        product = product_type(self.mix.weight)
+        joined = torch.cat([part.to(product) for part in parts], dim=-1)
+        mixed = self.mix(joined) if held is None else held.product(joined) + self.mix.bias
         if self.kind == "tanh":
             return torch.tanh(mixed)
         return mixed.unflatten(-1, (self.output_size, 2)).amax(dim=-1)

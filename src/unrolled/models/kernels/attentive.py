@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
-from torch.nn import functional
 
 from unrolled.layers import Attention, Cell, Memory, State
-from unrolled.models.kernels.cells import HandCell, hand_cell
+from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
+from unrolled.layers.kernels.choose import kernel_for, product_type
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
 
 class Walked(NamedTuple):
-    """The loop over all steps."""
+    """The loop over all steps, time first."""
 
-    outputs: Tensor  # [batch, time, hidden]
-    contexts: Tensor  # [batch, time, memory]
-    weights: Tensor  # [batch, time, source], float32 or wider
+    outputs: Tensor  # [time, batch, hidden]
+    contexts: Tensor  # [time, batch, memory]
+    weights: Tensor  # [time, batch, source], float32 or wider
 
 
 def attend_and_advance(
@@ -27,12 +27,12 @@ def attend_and_advance(
 ) -> Walked:
     """c_t = attention(h_{t-1}, memory);  state_t = cell(projected_t + W_c c_t, state_{t-1}), for every step t.
 
-    ``projected`` [batch, time, gates * hidden] is the rest of the cell's input product, with its bias; ``of_context``
+    ``projected`` [time, batch, gates * hidden] is the rest of the cell's input product, with its bias; ``of_context``
     [gates * hidden, memory] is W_c. Runs by hand, with a backward over the whole sequence, where cell and attention
     have one; otherwise step by step. Both give the same values and gradients.
     """
-    kinds = hand_cell(cell), hand_score(attention)
-    run = step_by_step if None in kinds else whole_sequence
+    by_hand = kernel_for(cell, []) is not None and hand_score(attention) is not None
+    run = whole_sequence if by_hand else step_by_step
     return run(cell, attention, projected, of_context, memory, state)
 
 
@@ -41,23 +41,26 @@ def step_by_step(
 ) -> Walked:
     """The plain loop: what the hand-written one must equal."""
     outputs, contexts, weights = [], [], []
-    for now in projected.unbind(1):
+    for now in projected.unbind(0):
         context, looked = attention(state[0], memory)
-        state = cell.advance(now + functional.linear(context, of_context), state)
+        state = cell.advance(now + torch.nn.functional.linear(context, of_context), state)
         outputs.append(state[0])
         contexts.append(context)
         weights.append(looked)
-    return Walked(torch.stack(outputs, dim=1), torch.stack(contexts, dim=1), torch.stack(weights, dim=1))
+    return Walked(torch.stack(outputs), torch.stack(contexts), torch.stack(weights))
 
 
 def whole_sequence(
     cell: Cell, attention: Attention, projected: Tensor, of_context: Tensor, memory: Memory, state: State
 ) -> Walked:
     """The hand-written loop: products in autocast's type, sums and activations in float32 or wider."""
-    device = projected.device.type
-    product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else of_context.dtype
+    product = product_type(of_context)
     sums = torch.promote_types(product, torch.float32)
-    with torch.autocast(device, enabled=False):
+    steps, rows = projected.shape[:2]
+    kernel, score = kernel_for(cell, [rows] * steps), hand_score(attention)
+    if kernel is None or score is None:
+        return step_by_step(cell, attention, projected, of_context, memory, state)
+    with torch.autocast(projected.device.type, enabled=False):
         given = _Given(
             projected,
             cell.hidden_weight.to(product),
@@ -67,14 +70,14 @@ def whole_sequence(
             memory.values.to(sums),
             *learned(attention, product, sums),
         )
-        start = (tensor.to(sums) for tensor in state)
-        return Walked(*_Loop.apply(hand_cell(cell), hand_score(attention), memory.mask, *given, *start))
+        first = (tensor.to(sums) for tensor in state)
+        return Walked(*_Loop.apply(kernel, score, memory.mask, *given, *first))
 
 
 class _Given(NamedTuple):
     """The tensors of a loop, besides the state."""
 
-    projected: Tensor  # [batch, time, gates * hidden]
+    projected: Tensor
     hidden_weight: Tensor
     hidden_bias: Tensor
     context_weight: Tensor
@@ -84,59 +87,81 @@ class _Given(NamedTuple):
     vector: Tensor | None
 
 
+class _Look(Between):
+    """Between two steps: ask with the old state, read a context, add its product to the new step's input."""
+
+    def __init__(self, given: _Given, kind: type[HandScore], mask: Tensor) -> None:
+        steps, rows = given.projected.shape[:2]
+        self.given, self.padding = given, ~mask
+        self.score = kind(given.keys, given.query_weight, given.vector, steps)
+        self.weights = given.values.new_empty(steps, rows, given.values.shape[1])
+        self.contexts = given.context_weight.new_empty(steps, rows, given.values.shape[2])
+        self.turned = given.context_weight.t()
+
+    def forward(self, step: int, total: Tensor, hidden: Tensor) -> None:
+        scores = self.score.forward(step, hidden).masked_fill_(self.padding, float("-inf"))
+        self.weights[step] = scores.softmax(dim=1)
+        self.contexts[step] = torch.bmm(self.weights[step].unsqueeze(1), self.given.values).squeeze(1)
+        total += torch.mm(self.contexts[step], self.turned)
+
+    def ready(self, of_contexts: Tensor, of_weights: Tensor | None) -> None:
+        """Take the gradients of what the loop gave out, before ``backward``; ``of_contexts`` is overwritten."""
+        self.of_contexts, self.of_weights = of_contexts, of_weights
+        self.of_scores = torch.empty_like(self.weights)
+
+    def backward(self, step: int, gradient: Tensor) -> Tensor:
+        weights, context = self.weights[step], self.of_contexts[step]
+        context += torch.mm(gradient, self.given.context_weight)
+        looked = torch.bmm(self.given.values, context.unsqueeze(2)).squeeze(2)
+        if self.of_weights is not None:
+            looked += self.of_weights[step]
+        scores = self.of_scores[step]
+        torch.mul(weights, looked - (weights * looked).sum(dim=1, keepdim=True), out=scores)
+        return self.score.backward(step, scores)
+
+    def gradients(self, totals: Tensor, queries: Tensor) -> tuple[Tensor | None, ...]:
+        """Of context weight, keys, values, query weight and vector, each in one product; time first."""
+        keys, query_weight, vector = self.score.gradients(queries, self.of_scores)
+        context_weight = totals.flatten(0, 1).t() @ self.contexts.flatten(0, 1)
+        values = torch.bmm(self.weights.permute(1, 2, 0), self.of_contexts.transpose(0, 1))
+        return context_weight, keys, values, query_weight, vector
+
+
 class _Loop(Function):
     """The whole sequence as one operation: slopes by hand, and each weight's gradient in one product at the end."""
 
     @staticmethod
     def forward(
-        ctx: Any, cell_kind: type[HandCell], score_kind: type[HandScore], mask: Tensor, *tensors: Tensor
+        ctx: Any, kernel: Kernel, score: type[HandScore], mask: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         given, state = _Given(*tensors[:8]), tensors[8:]
-        cell = cell_kind(given.hidden_weight, given.hidden_bias)
-        score = score_kind(given.keys, given.query_weight, given.vector)
-        padding = ~mask
-        hiddens, contexts, weights, kept = [state[0]], [], [], []
-        for now in given.projected.unbind(1):
-            looked = score.forward(state[0]).masked_fill_(padding, float("-inf")).softmax(dim=1)
-            context = torch.bmm(looked.unsqueeze(1), given.values).squeeze(1)
-            product = functional.linear(context.to(given.context_weight.dtype), given.context_weight)
-            state, step = cell.forward(product.to(context.dtype).add_(now), state)
-            hiddens.append(state[0])
-            contexts.append(context)
-            weights.append(looked)
-            kept.append(step)
-        ctx.cell_kind, ctx.score_kind, ctx.kept, ctx.tensors = cell_kind, score_kind, kept, len(state)
-        stacked = torch.stack(hiddens[:-1]), torch.stack(contexts), torch.stack(weights)
-        ctx.save_for_backward(*given, *stacked)
-        return torch.stack(hiddens[1:], dim=1), stacked[1].transpose(0, 1), stacked[2].transpose(0, 1)
+        look = _Look(given, score, mask)
+        kernel.between = look
+        kernel.begin(given.hidden_weight, given.hidden_bias)
+        steps = given.projected.shape[:2]
+        output, _ = kernel.forward(given.projected.to(look.weights.dtype, copy=True).flatten(0, 1), state)
+        outputs = output.detach().unflatten(0, steps)
+        ctx.kernel, ctx.look, ctx.first = kernel, look, state[0].to(output.dtype)
+        ctx.save_for_backward(outputs)
+        ctx.set_materialize_grads(False)
+        return outputs, look.contexts.detach(), look.weights.detach()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_outputs: Tensor, of_contexts: Tensor, of_weights: Tensor) -> tuple[Tensor | None, ...]:
-        given, (hiddens, contexts, weights) = _Given(*ctx.saved_tensors[:8]), ctx.saved_tensors[8:]
-        cell = ctx.cell_kind(given.hidden_weight, given.hidden_bias)
-        score = ctx.score_kind(given.keys, given.query_weight, given.vector)
-        product, sums = given.context_weight.dtype, given.values.dtype
-        state = tuple(torch.zeros_like(hiddens[0]) for _ in range(ctx.tensors))
-        totals, read, scored = [], [], []
-        for t in reversed(range(len(hiddens))):
-            total, state = cell.backward((state[0] + of_outputs[:, t], *state[1:]), ctx.kept[t])
-            totals.append(total.to(product))
-            read.append((totals[-1] @ given.context_weight).to(sums).add_(of_contexts[:, t]))
-            looked = torch.bmm(given.values, read[-1].unsqueeze(2)).squeeze(2).add_(of_weights[:, t])
-            scored.append(weights[t] * (looked - (weights[t] * looked).sum(dim=1, keepdim=True)))
-            state = (state[0] + score.backward(scored[-1], hiddens[t]), *state[1:])
-        all_totals, all_read, all_scored = (torch.stack(part[::-1]) for part in (totals, read, scored))
-        hidden_weight, hidden_bias = cell.weight_gradient(all_totals, ctx.kept)
-        keys, query_weight, vector = score.gradients(hiddens, all_scored)
-        gradients = _Given(
-            all_totals.transpose(0, 1).to(given.projected.dtype),
-            hidden_weight,
-            hidden_bias,
-            all_totals.flatten(0, 1).t() @ contexts.flatten(0, 1).to(product),
-            keys,
-            torch.bmm(weights.permute(1, 2, 0), all_read.transpose(0, 1)),
-            query_weight,
-            vector,
-        )
-        return (None, None, None, *gradients, *state)
+    def backward(
+        ctx: Any, of_outputs: Tensor | None, of_contexts: Tensor | None, of_weights: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        kernel, look = ctx.kernel, ctx.look
+        (outputs,) = ctx.saved_tensors
+        sums = look.weights.dtype
+        given = torch.zeros_like(look.contexts) if of_contexts is None else of_contexts
+        look.ready(given.to(sums, copy=True), of_weights)
+        ends = (None,) * 2
+        totals, state = run_backward(kernel, None if of_outputs is None else of_outputs.flatten(0, 1), *ends)
+        totals = totals.unflatten(0, outputs.shape[:2])
+        queries = torch.cat((ctx.first.unsqueeze(0), outputs[:-1]))
+        bias = kernel.bias_gradient()
+        of_look = look.gradients(totals, queries)
+        projected = totals.to(look.given.projected.dtype)
+        first = state[: len(ctx.needs_input_grad) - 11]
+        return None, None, None, projected, weight_gradient(kernel.factors()), bias, *of_look, *first

@@ -13,18 +13,21 @@ from unrolled.layers.attention import Additive, Bilinear, Dot, ScaledDot
 
 
 class HandScore(ABC):
-    """Scores over ``keys`` [batch, source, key] in the sums' type, and the gradients that all steps add up to."""
+    """Scores over ``keys`` [batch, source, key] for ``steps`` queries a row, one after the other.
+
+    Queries come in the products' type; keys, scores and everything that is added up are float32 or wider.
+    """
 
     @abstractmethod
-    def __init__(self, keys: Tensor, weight: Tensor | None, vector: Tensor | None, /) -> None: ...
+    def __init__(self, keys: Tensor, weight: Tensor | None, vector: Tensor | None, steps: int, /) -> None: ...
 
     @abstractmethod
-    def forward(self, query: Tensor) -> Tensor:
+    def forward(self, step: int, query: Tensor, /) -> Tensor:
         """Scores [batch, source] of ``query`` [batch, query]."""
 
     @abstractmethod
-    def backward(self, gradient: Tensor, query: Tensor, /) -> Tensor:
-        """From the gradient of the scores [batch, source] that of ``query``. Called for the last step first."""
+    def backward(self, step: int, gradient: Tensor, /) -> Tensor:
+        """From the gradient of the step's scores [batch, source] that of its query."""
 
     @abstractmethod
     def gradients(self, queries: Tensor, scores: Tensor, /) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -37,57 +40,62 @@ class HandScore(ABC):
 class HandProduct(HandScore):
     """e_j = q · k_j"""
 
-    def __init__(self, keys: Tensor, _weight: Tensor | None, _vector: Tensor | None, /) -> None:
+    def __init__(self, keys: Tensor, _weight: Tensor | None, _vector: Tensor | None, _steps: int, /) -> None:
         self.keys = keys
         self.scale = 1.0
 
-    def forward(self, query: Tensor) -> Tensor:
-        return torch.bmm(self.keys, query.unsqueeze(2)).squeeze(2) * self.scale
+    def forward(self, _step: int, query: Tensor, /) -> Tensor:
+        return torch.bmm(self.keys, query.to(self.keys.dtype).unsqueeze(2)).squeeze(2).mul_(self.scale)
 
-    def backward(self, gradient: Tensor, _query: Tensor, /) -> Tensor:
+    def backward(self, _step: int, gradient: Tensor, /) -> Tensor:
         return torch.bmm((gradient * self.scale).unsqueeze(1), self.keys).squeeze(1)
 
-    def gradients(self, queries: Tensor, scores: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        return torch.bmm(scores.permute(1, 2, 0) * self.scale, queries.transpose(0, 1)), None, None
+    def gradients(self, queries: Tensor, scores: Tensor, /) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        return torch.bmm(scores.permute(1, 2, 0) * self.scale, queries.transpose(0, 1).to(scores.dtype)), None, None
 
 
 class HandScaledProduct(HandProduct):
     """e_j = q · k_j / √d"""
 
-    def __init__(self, keys: Tensor, weight: Tensor | None, vector: Tensor | None, /) -> None:
-        super().__init__(keys, weight, vector)
+    def __init__(self, keys: Tensor, weight: Tensor | None, vector: Tensor | None, steps: int, /) -> None:
+        super().__init__(keys, weight, vector, steps)
         self.scale = keys.shape[2] ** -0.5
 
 
 class HandAdditive(HandScore):
-    """e_j = vᵀ tanh(W_q q + k_j). The tanh is computed again on the way back: to keep it costs time × source × size."""
+    """e_j = vᵀ tanh(W_q q + k_j). The tanh is computed again on the way back: to keep it costs time × source × size.
 
-    def __init__(self, keys: Tensor, weight: Tensor, vector: Tensor, /) -> None:
+    With s = tanh² and ė the scores' gradient, that of W_q q is v * Σ_j ė_j (1 - s_j) and that of k_j adds up
+    v * ė_j (1 - s_j) over the steps.
+    """
+
+    def __init__(self, keys: Tensor, weight: Tensor, vector: Tensor, steps: int, /) -> None:
         self.keys, self.weight, self.vector = keys, weight, vector
-        self.of_keys = torch.zeros_like(keys)
-        self.of_vector = torch.zeros_like(vector)
-        self.of_asked: list[Tensor] = []
+        self.asked = keys.new_empty(steps, len(keys), 1, keys.shape[2])
 
-    def forward(self, query: Tensor) -> Tensor:
-        return self._hidden(query) @ self.vector
+    def forward(self, step: int, query: Tensor, /) -> Tensor:
+        self.asked[step] = functional.linear(query, self.weight).unsqueeze(1)
+        return self._hidden(step) @ self.vector
 
-    def backward(self, gradient: Tensor, query: Tensor) -> Tensor:
-        hidden = self._hidden(query)
+    def backward(self, step: int, gradient: Tensor, /) -> Tensor:
+        if step == len(self.asked) - 1:
+            self.of_vector = torch.zeros_like(self.vector)
+            self.of_keys = torch.zeros_like(self.keys)
+            self.of_asked = self.asked.new_empty(self.asked[:, :, 0].shape, dtype=self.weight.dtype)
+        hidden = self._hidden(step)
         self.of_vector.addmv_(hidden.flatten(0, 1).t(), gradient.flatten())
-        slope = hidden.square_().neg_().add_(1)
-        self.of_keys.addcmul_(slope, gradient.unsqueeze(2))
-        asked = torch.bmm(gradient.unsqueeze(1), slope).squeeze(1).mul_(self.vector).to(self.weight.dtype)
-        self.of_asked.append(asked)
-        return (asked @ self.weight).to(gradient.dtype)
+        squares = hidden.square_()
+        self.of_keys.addcmul_(squares, gradient.unsqueeze(2), value=-1)
+        asked = gradient.sum(dim=1, keepdim=True) - torch.bmm(gradient.unsqueeze(1), squares).squeeze(1)
+        torch.mul(asked, self.vector, out=self.of_asked[step])
+        return self.of_asked[step] @ self.weight
 
-    def gradients(self, queries: Tensor, _scores: Tensor, /) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        asked = torch.stack(self.of_asked[::-1]).flatten(0, 1)
-        weight = asked.t() @ queries.flatten(0, 1).to(asked.dtype)
-        return self.of_keys * self.vector, weight, self.of_vector
+    def gradients(self, queries: Tensor, scores: Tensor, /) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        keys = self.of_keys.add_(scores.sum(dim=0).unsqueeze(2)).mul_(self.vector)
+        return keys, self.of_asked.flatten(0, 1).t() @ queries.flatten(0, 1), self.of_vector
 
-    def _hidden(self, query: Tensor) -> Tensor:
-        asked = functional.linear(query.to(self.weight.dtype), self.weight).to(self.keys.dtype)
-        return (self.keys + asked.unsqueeze(1)).tanh_()
+    def _hidden(self, step: int) -> Tensor:
+        return (self.keys + self.asked[step]).tanh_()
 
 
 _KINDS: dict[type[Attention], type[HandScore]] = {
@@ -107,7 +115,7 @@ def learned(attention: Attention, product: torch.dtype, sums: torch.dtype) -> tu
     """The weights that a score needs besides its keys: W_q in the products' type, v in the sums' type."""
     if not isinstance(attention, Additive):
         return None, None
-    vector = (
-        attention.vector if attention.scale is None else attention.scale * attention.vector / attention.vector.norm()
-    )
+    vector = attention.vector
+    if attention.scale is not None:
+        vector = attention.scale * vector / vector.norm()
     return attention.query_weight.to(product), vector.to(sums)
