@@ -10,10 +10,13 @@ from unrolled.layers.kernels.base import Factors, Kernel, sigmoid_slope, tanh_sl
 
 
 class LSTMKernel(Kernel):
-    """The LSTM of cells/lstm.py. Rows of the weight: input, forget, candidate, output gate. State: (h, C).
+    """The LSTM of cells/lstm.py. Rows of the weight: i, f, g, o = input, forget, candidate, output gate. State: (h, C).
 
-    Backward through one step, with ġ for the gradient of what a gate was squashed from:
-    Ċ += ḣ o (1 - tanh²C')    ȯ = ḣ tanh(C') σ'    i̇, ḟ, g̣ = Ċ g σ', Ċ C σ', Ċ i tanh'    Ċ ← Ċ f    ḣ ← [i̇ ḟ g̣ ȯ] U
+    Backward through one step, with dx for the gradient of x, or of what gate x was squashed from:
+
+    do = dh tanh(C') σ'(o)            dC += dh o tanh'(C')
+    di = dC g σ'(i)    df = dC C σ'(f)    dg = dC i tanh'(g)
+    dC ← dC f                         dh ← [di, df, dg, do] U
     """
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
@@ -42,27 +45,23 @@ class LSTMKernel(Kernel):
 
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
         n = self.size
-        write, keep, candidate, show = self.gates.chunk(4, 1)
-        slopes = self.empty(4 * n, self.work).view(-1, 4, n)
-        sigmoid_slope(candidate, write, slopes[:, 0])
-        sigmoid_slope(self.shifted(self.memory, self.first_memory), keep, slopes[:, 1])
-        tanh_slope(write, candidate, slopes[:, 2])
-        sigmoid_slope(self.squashed, show, slopes[:, 3])
-        opened = torch.empty_like(self.memory)
-        tanh_slope(show, self.squashed, opened)
         self.grad = self.empty(4 * n, self.weight.dtype)
-        grad = self.grad.view(-1, 4, n)
+        exact = self.empty(4 * n, self.work) if self.reduced else self.grad
+        before = self.shifted(self.memory, self.first_memory)
         hidden, memory = grad_ends
-        packed = (grad_output, slopes[:, :3], slopes[:, 3], opened, keep, grad[:, :3], grad[:, 3], self.grad)
-        for step, (wanted, given, inner, outer, open_, kept, grad_inner, grad_outer, whole) in self.going_back(
-            self.fresh, *packed
-        ):
+        packed = (grad_output, *self.gates.chunk(4, 1), before, self.squashed, *exact.chunk(4, 1), exact, self.grad)
+        for step, (wanted, given, *parts, total, whole) in self.going_back(self.fresh, *packed):
+            i, f, g, o, past, squashed, grad_i, grad_f, grad_g, grad_o = parts
             h, c = hidden[: len(given)], memory[: len(given)]
             h += given
-            torch.mul(h, outer, out=grad_outer)
-            c.addcmul_(h, open_)
-            torch.mul(c.unsqueeze(1), inner, out=grad_inner)
-            c *= kept
+            sigmoid_slope(h * squashed, o, grad_o)
+            c += torch.ops.aten.tanh_backward.default(h * o, squashed)
+            sigmoid_slope(c * g, i, grad_i)
+            sigmoid_slope(c * past, f, grad_f)
+            tanh_slope(c * i, g, grad_g)
+            c *= f
+            if self.reduced:
+                whole.copy_(total)
             if wanted:
                 self.put_product(h, whole, self.weight)
             if self.between is not None:

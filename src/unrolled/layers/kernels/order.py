@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -23,22 +24,28 @@ class Order:
         self.batch = batch
         self.time = time
         self.full = min(lengths) == time
-        length = torch.tensor(lengths)
-        rows = length.argsort(descending=True, stable=True)
+        length = np.array(lengths)
+        rows = np.argsort(-length, kind="stable")
         length = length[rows]
-        steps = torch.arange(int(length[0])).unsqueeze(1)
+        steps = np.arange(length[0])[:, None]
         real = steps < length
-        self.counts: list[int] = real.sum(1).tolist()
+        counts = real.sum(1)
+        self.counts: list[int] = counts.tolist()
         self.fill = sum(lengths) / (batch * time)
-        starts = torch.tensor([0, *self.counts]).cumsum(0)
-        column = torch.arange(batch).expand_as(real)
-        self._symbols = (rows * time + steps)[real].to(device)
-        self._turned = (starts[length - 1 - steps.minimum(length - 1)] + column)[real].to(device)
-        self._column = column[real].to(device)
-        self._ends = (starts[length - 1] + column[0]).to(device)
-        self._sorted = bool((rows == torch.arange(batch)).all())
-        self._rows = rows.to(device)
-        self._back = rows.argsort().to(device)
+        starts = np.cumsum(counts) - counts
+        step, column = np.nonzero(real)
+        ends = length - 1
+
+        def index(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array).to(device)
+
+        self._symbols = index(rows[column] * time + step)
+        self._turned = index(starts[ends[column] - step] + column)
+        self._column = index(column)
+        self._ends = index(starts[ends] + np.arange(batch))
+        self._sorted = bool((rows == np.arange(batch)).all())
+        self._rows = index(rows)
+        self._back = index(np.argsort(rows))
 
     @property
     def size(self) -> int:
@@ -142,9 +149,8 @@ class _Place(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor, rows: int) -> Tensor:
         ctx.index = index
-        if len(index) == rows:
-            return torch.empty_like(x).index_copy_(0, index, x)
-        return x.new_zeros(rows, x.shape[1]).index_copy_(0, index, x)
+        placed = x.new_empty(rows, x.shape[1]) if len(index) == rows else x.new_zeros(rows, x.shape[1])
+        return placed.index_copy_(0, index, x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
