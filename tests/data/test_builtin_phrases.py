@@ -237,8 +237,8 @@ def test_splits_share_nothing_and_follow_from_the_seed():
     assert len(set(sources)) == 360
     assert make("phrases", seed=3, size=300) == built
     assert make("phrases", seed=4, size=300).train != built.train
-    # The held-out phrases come first, so that more training data leaves them as they are.
-    assert make("phrases", seed=3, size=310).test[:30] == built.test
+    drawn = {phrase.source for phrase in islice(distinct(3), 120)}  # what comes first is what comes often
+    assert 10 < len(drawn & {phrase.source for phrase in (*built.test, *built.valid)}) < 30  # it goes to all splits
 
 
 def test_capitals_are_a_setting():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from unrolled.data.builtin.example import BUILTIN, Built, Example, Maker, Span, held_out
+from unrolled.data.builtin.example import BUILTIN, PATIENCE, Built, Example, Maker, Span, split
 
 LOCALES = (
     *("bg", "ca", "cs", "da", "de", "el", "en_GB", "en_US", "es", "et", "fi", "fr", "he", "hr", "hu", "id", "it"),
@@ -48,14 +48,11 @@ class Dates(Maker):
     default_size = 20_000
 
     def make(self, seed: int, size: int) -> Built:
-        valid, test = held_out(size, 500, 1_000)
-        stream = distinct(seed)
-        every = [next(stream) for _ in range(test + valid + size)]
-        return Built(tuple(every[test + valid :]), tuple(every[test : test + valid]), tuple(every[:test]))
+        return split(distinct(seed), seed, size)
 
 
 def distinct(seed: int) -> Iterator[Example]:
-    """Dates without end: no text twice, no date twice in one locale."""
+    """Dates: no text twice, no date twice in one locale, until drawing finds nothing new."""
     draw = random.Random(seed)
     by_locale: dict[str, list[Style]] = {}
     for style in styles():
@@ -63,12 +60,15 @@ def distinct(seed: int) -> Iterator[Example]:
     texts: set[str] = set()
     used: set[tuple[datetime.date, str]] = set()
     days = (LAST - FIRST).days
-    while True:
+    misses = 0
+    while misses < PATIENCE:
+        misses += 1
         date = FIRST + datetime.timedelta(draw.randrange(days + 1))
         style = draw.choice(by_locale[draw.choice(LOCALES)])
         written = write(date, style)
         if written.source not in texts and (date, style.locale) not in used and not is_ambiguous(date, style):
             texts.add(written.source)
+            misses = 0
             used.add((date, style.locale))
             yield written
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from unrolled.base.registry import Registry
@@ -62,9 +64,23 @@ class Maker(ABC):
         """``size`` training examples (fewer where the data ends), valid and test; the same for the same ``seed``."""
 
 
+PATIENCE = 2_000
+"""So many draws in a row without anything new end a data set."""
+
 BUILTIN: Registry[Maker] = Registry("built-in data set")
 
 
-def held_out(size: int, valid: int, test: int) -> tuple[int, int]:
+def held_out(size: int, valid: int = 500, test: int = 1_000) -> tuple[int, int]:
     """How many examples to hold out: ``valid`` and ``test``, or a tenth of ``size`` where less (at least one)."""
     return max(1, min(valid, size // 10)), max(1, min(test, size // 10))
+
+
+def split(examples: Iterator[Example], seed: int, size: int) -> Built:
+    """The first ``size`` distinct examples and some more to hold out, shuffled so that the splits are alike.
+
+    (What is drawn first is what is drawn often: it must not all go to one split.)
+    """
+    valid, test = held_out(size)
+    every = list(islice(examples, size + valid + test))
+    random.Random(seed).shuffle(every)
+    return Built(tuple(every[valid + test :]), tuple(every[test : valid + test]), tuple(every[:test]))

@@ -10,7 +10,7 @@ from importlib.resources import files
 from itertools import pairwise
 
 from unrolled.data.builtin import english, french
-from unrolled.data.builtin.example import BUILTIN, Built, Example, Maker, Span, held_out
+from unrolled.data.builtin.example import BUILTIN, PATIENCE, Built, Example, Maker, Span, split
 from unrolled.data.builtin.grammar import Derived, Drawn, Entry, Grammar
 from unrolled.data.builtin.parsing import Parser
 from unrolled.data.builtin.words import Word, plain
@@ -35,20 +35,20 @@ class Phrases(Maker):
         self._capitals = capitals
 
     def make(self, seed: int, size: int) -> Built:
-        valid, test = held_out(size, 500, 1_000)
-        stream = distinct(seed, self._capitals)
-        every = [next(stream) for _ in range(test + valid + size)]
-        return Built(tuple(every[test + valid :]), tuple(every[test : test + valid]), tuple(every[:test]))
+        return split(distinct(seed, self._capitals), seed, size)
 
 
 def distinct(seed: int, capitals: bool = False) -> Iterator[Example]:
-    """Phrases without end, no source twice."""
+    """Phrases, no source twice, until drawing finds nothing new."""
     draw = Drawn(random.Random(seed))
     seen: set[str] = set()
-    while True:
+    misses = 0
+    while misses < PATIENCE:
+        misses += 1
         phrase = example(grammar().derive("Start", draw), capitals)
         if phrase.source not in seen and SHORTEST <= len(phrase.source_spans) <= LONGEST:
             seen.add(phrase.source)
+            misses = 0
             yield phrase
 
 
