@@ -13,6 +13,7 @@ from torch.nn import functional
 from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import BEGIN
 from unrolled.models import Seq2Seq
+from unrolled.models.output import Output
 
 CELLS = ({"kind": "elman"}, {"kind": "lstm"}, {"kind": "gru"}, {"kind": "gru", "reset": "after"})
 ATTENTIONS = ("dot", "scaled_dot", "bilinear", {"kind": "additive", "hidden_size": 3})
@@ -158,6 +159,22 @@ def test_what_belongs_to_a_sentence_is_not_copied_when_a_beam_is_reordered(
     assert all(one is other for one, other in zip(reordered[:held], beam[:held], strict=True))
     crossed = model.select(beam, torch.tensor([2, 0, 1, 3]))
     assert torch.equal(crossed[1], beam[1][[2, 0, 1, 3]])
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65])
+def test_rounding_the_number_of_rows_changes_neither_logits_nor_gradients(rows: int) -> None:
+    torch.manual_seed(0)
+    output, hidden = Output(5, 13), torch.randn(rows, 5, requires_grad=True)
+    wanted = torch.randn(rows, 13)
+    found = []
+    for reduced in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=reduced):
+            logits = output(hidden)
+        assert logits.shape == (rows, 13)
+        gradients = torch.autograd.grad((logits * wanted).sum(), [hidden, output.weight, output.bias])
+        found.append([logits, *gradients])
+    for one, other in zip(*found, strict=True):
+        assert ((one - other.float()).norm() / one.norm()) < 0.02
 
 
 def test_log_probs_are_the_gold_symbols_log_softmax(small: Callable[..., Seq2Seq], pairs: Callable) -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor, nn
+from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional
 
 from unrolled.layers import Embedding
+from unrolled.layers.kernels.choose import product_type
+
+ROUND = 64
+"""Rows; oneDNN makes a kernel for each shape that it meets, so the largest product shall meet few."""
 
 
 class Output(nn.Module):
@@ -25,7 +33,29 @@ class Output(nn.Module):
         self.bias = nn.Parameter(self.weight.new_zeros(vocabulary_size))
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Logits [..., vocabulary] of ``hidden`` [..., size]."""
+        """Logits [n, vocabulary] of ``hidden`` [n, size]."""
         if self.projection is not None:
             hidden = self.projection(hidden)
-        return functional.linear(hidden, self.weight, self.bias)
+        rows = len(hidden)
+        if product_type(hidden) is not torch.bfloat16 or rows % ROUND == 0:
+            return functional.linear(hidden, self.weight, self.bias)
+        filled = functional.pad(hidden, (0, 0, 0, -rows % ROUND))
+        return _FirstRows.apply(functional.linear(filled, self.weight, self.bias), rows)
+
+
+class _FirstRows(Function):
+    """The first rows of a matrix; the gradient is filled up with zeros in one pass over memory."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, rows: int) -> Tensor:
+        ctx.filled = len(matrix)
+        return matrix[:rows]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        rows = len(gradient)
+        filled = gradient.new_empty(ctx.filled, gradient.shape[1])
+        filled[:rows] = gradient
+        filled[rows:] = 0
+        return filled, None

@@ -8,7 +8,6 @@ from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
@@ -18,9 +17,6 @@ from unrolled.models.decoders import DECODERS
 from unrolled.models.encoders import ENCODERS
 from unrolled.models.output import Output
 from unrolled.models.ranges import Count, Share
-
-ROUND = 64
-"""Symbols; kernels are made for each shape that they meet."""
 
 MODELS: Registry[nn.Module] = Registry("model")
 
@@ -109,10 +105,7 @@ class Seq2Seq(nn.Module):
             fed = self._mix_in_own(fed, state, sampling)
         outputs, weights = self.decoder(self.target_embedding(fed), state[1:])
         real = target_mask[:, 1:].flatten().nonzero().squeeze(1)
-        # Filled up to a round number, cut off again: the largest product then meets few different shapes.
-        filled = functional.pad(real, (0, -len(real) % ROUND))
-        logits = self.output(self.dropout(outputs).flatten(0, 1).index_select(0, filled))
-        return Forced(logits[: len(real)], weights)
+        return Forced(self.output(self.dropout(outputs).flatten(0, 1).index_select(0, real)), weights)
 
     def log_probs(self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> Tensor:
         """Natural-log probability of each symbol target_ids[:, 1:], float32 [batch, target - 1], 0 on padding."""
