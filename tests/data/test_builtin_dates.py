@@ -74,7 +74,7 @@ def test_a_date_comes_once_in_a_locale(monkeypatch):
     found = list(distinct(1))
     assert (
         len(found) == len({example.target for example in found}) == 40
-    )  # all forty days, though there are many styles
+    )  # forty days in many styles
 
 
 @pytest.mark.parametrize("name", LOCALES)
