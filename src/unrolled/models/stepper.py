@@ -34,8 +34,8 @@ class TorchStepper:
         with self._plainly():
             logits, weights, state = self.model.step(self._tensor(last_ids), state)
             logits = logits.float()
-            best, ids = logits.topk(min(k, self.vocabulary_size), dim=-1)
-            scores = best - logits.logsumexp(dim=-1, keepdim=True)
+            ids = logits.topk(min(k, self.vocabulary_size), dim=-1).indices
+            scores = logits.log_softmax(dim=-1).gather(-1, ids)
             return Candidates(_array(scores), _array(ids), None if weights is None else _array(weights.float()), state)
 
     def select(self, state: State, rows: np.ndarray) -> State:
