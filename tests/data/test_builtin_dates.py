@@ -72,9 +72,7 @@ def test_a_date_comes_once_in_a_locale(monkeypatch):
     monkeypatch.setattr(dates, "LOCALES", ("fr",))
     monkeypatch.setattr(dates, "LAST", datetime.date(1900, 2, 9))
     found = list(distinct(1))
-    assert (
-        len(found) == len({example.target for example in found}) == 40
-    )  # forty days in many styles
+    assert len(found) == len({example.target for example in found}) == 40  # forty days in many styles
 
 
 @pytest.mark.parametrize("name", LOCALES)
