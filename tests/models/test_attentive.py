@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from unrolled.layers import ATTENTIONS, CELLS, Attention, Cell, Memory
 from unrolled.models.kernels import attentive
-from unrolled.models.kernels.attentive import attend_and_advance, step_by_step, whole_sequence
+from unrolled.models.kernels.attentive import Walked, attend_and_advance, step_by_step
 
 BATCH, SOURCE, TIME, HIDDEN, MEMORY = 3, 4, 5, 2, 7
 CELL_KINDS = [
@@ -67,7 +70,7 @@ class Case:
 @pytest.mark.parametrize("cell", CELL_KINDS, ids=str)
 def test_equals_the_plain_loop_in_values_and_gradients(cell: dict, attention: dict) -> None:
     case = Case(cell, attention)
-    plain, hand = case.run(step_by_step), case.run(whole_sequence)
+    plain, hand = case.run(step_by_step), case.run(attend_and_advance)
     for name, one, other in zip(plain._fields, plain, hand, strict=True):
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5, check_dtype=False, msg=name)
     expected, got = case.gradients(plain), case.gradients(hand)
@@ -85,7 +88,7 @@ def test_the_hand_written_backward_passes_the_gradient_check(cell: dict, attenti
     weights = [*case.cell.parameters(), *case.attention.parameters()]
 
     def run(*_: Tensor) -> tuple[Tensor, ...]:
-        return tuple(case.run(whole_sequence))
+        return tuple(case.run(attend_and_advance))
 
     inputs = (*case.tensors.values(), *weights)
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True, eps=1e-6, atol=1e-5)
@@ -94,13 +97,13 @@ def test_the_hand_written_backward_passes_the_gradient_check(cell: dict, attenti
 @pytest.mark.parametrize("cell, attention", [(CELL_KINDS[3], ATTENTION_KINDS[3]), (CELL_KINDS[2], ATTENTION_KINDS[2])])
 def test_the_full_gradient_check_of_one_of_each_family(cell: dict, attention: dict) -> None:
     case = Case(cell, attention)
-    assert torch.autograd.gradcheck(lambda *_: tuple(case.run(whole_sequence)), tuple(case.tensors.values()))
+    assert torch.autograd.gradcheck(lambda *_: tuple(case.run(attend_and_advance)), tuple(case.tensors.values()))
 
 
 @pytest.mark.parametrize("cell", CELL_KINDS, ids=str)
 def test_padding_of_the_source_gets_no_weight_and_no_gradient(cell: dict) -> None:
     case = Case(cell, ATTENTION_KINDS[3])
-    walked = case.run(whole_sequence)
+    walked = case.run(attend_and_advance)
     padding = ~case.mask.expand_as(walked.weights)
     assert (walked.weights[padding] == 0).all()
     torch.testing.assert_close(walked.weights.sum(dim=2), torch.ones(TIME, BATCH, dtype=torch.float64))
@@ -114,9 +117,9 @@ def test_under_bfloat16_autocast_sums_stay_in_float32(cell: dict, attention: dic
     with torch.no_grad():
         for tensor in case.tensors.values():
             tensor.mul_(0.5)
-    exact = case.run(whole_sequence)
+    exact = case.run(attend_and_advance)
     with torch.autocast("cpu", torch.bfloat16):
-        rough = case.run(whole_sequence)
+        rough = case.run(attend_and_advance)
     assert [part.dtype for part in rough] == [torch.bfloat16, torch.bfloat16, torch.float32]
     for one, other in zip(exact, rough, strict=True):
         assert not torch.equal(one, other.float())
@@ -128,13 +131,32 @@ def test_under_bfloat16_autocast_sums_stay_in_float32(cell: dict, attention: dic
             assert error < 0.1, (name, float(error))
 
 
-def test_only_kinds_with_both_halves_run_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[str] = []
-    monkeypatch.setattr(attentive, "whole_sequence", lambda *_: ran.append("hand"))
-    monkeypatch.setattr(attentive, "step_by_step", lambda *_: ran.append("plain"))
-    Case(CELL_KINDS[0], ATTENTION_KINDS[0]).run(attend_and_advance)
+def test_only_kinds_with_both_halves_run_as_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attentive, "step_by_step", lambda *_: "plain")
+    assert isinstance(Case(CELL_KINDS[0], ATTENTION_KINDS[0]).run(attend_and_advance), Walked)
     for part in ("cell", "attention"):
         case = Case(CELL_KINDS[1], ATTENTION_KINDS[3])
         getattr(case, part).__class__ = type("Mine", (type(getattr(case, part)),), {})
-        case.run(attend_and_advance)
-    assert ran == ["hand", "plain", "plain"]
+        assert case.run(attend_and_advance) == "plain"
+
+
+def test_a_backward_inside_autocast_and_a_second_one_change_nothing() -> None:
+    case = Case(CELL_KINDS[3], ATTENTION_KINDS[3], torch.float32)
+    walked = case.run(attend_and_advance)
+    total = walked.outputs.sum() + walked.contexts.square().sum()
+    weights = [tensor for name, tensor in case.tensors.items() if name != "encoded"]
+    first = torch.autograd.grad(total, weights, retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        second = torch.autograd.grad(total, weights)
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+
+
+def test_what_a_loop_kept_goes_with_its_results() -> None:
+    walked = Case(CELL_KINDS[3], ATTENTION_KINDS[3]).run(attend_and_advance)
+    kept = weakref.ref(walked.outputs.grad_fn.look)
+    gc.disable()
+    try:
+        del walked
+        assert kept() is None
+    finally:
+        gc.enable()

@@ -293,7 +293,8 @@ def test_locked_dropout_drops_the_same_numbers_at_every_step(pairs: Callable) ->
 
 def test_the_model_gives_the_same_under_autocast_up_to_rounding(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
     for decoder in ("query_before", "query_after", "fixed"):
-        model = small(decoder={"kind": decoder, "cell": {"kind": "lstm", "hidden_size": 6}}, double=False)
+        settings = {"kind": decoder, "layers": 2, "cell": {"kind": "lstm", "hidden_size": 6}}
+        model = small(decoder=settings, double=False)
         batch = pairs([3, 1], [2, 4])
         exact = model.log_probs(*batch)
         with torch.autocast("cpu", torch.bfloat16):

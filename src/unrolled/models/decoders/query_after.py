@@ -44,7 +44,7 @@ class QueryAfter(Decoder):
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
         super().__init__()
-        hidden = CELLS.build(cell, 1, where="model.decoder.cell").hidden_size
+        hidden: int = CELLS.complete(cell, "model.decoder.cell")["hidden_size"]
         self.readout = Readout((hidden, memory_size), kind="tanh", size=readout_size)
         self.output_size = self.readout.output_size
         self.embedding_size = embedding_size

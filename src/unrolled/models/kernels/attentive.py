@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
+from torch.nn import functional
 
 from unrolled.layers import Attention, Cell, Memory, State
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
@@ -28,38 +29,16 @@ def attend_and_advance(
     """c_t = attention(h_{t-1}, memory);  state_t = cell(projected_t + W_c c_t, state_{t-1}), for every step t.
 
     ``projected`` [time, batch, gates * hidden] is the rest of the cell's input product, with its bias; ``of_context``
-    [gates * hidden, memory] is W_c. Runs by hand, with a backward over the whole sequence, where cell and attention
-    have one; otherwise step by step. Both give the same values and gradients.
+    [gates * hidden, memory] is W_c. Where cell and attention have derivatives written by hand the whole sequence is one
+    operation, its products in autocast's type, its sums and activations in float32 or wider; otherwise the plain loop
+    runs. Both give the same values and gradients.
     """
-    by_hand = kernel_for(cell, []) is not None and hand_score(attention) is not None
-    run = whole_sequence if by_hand else step_by_step
-    return run(cell, attention, projected, of_context, memory, state)
-
-
-def step_by_step(
-    cell: Cell, attention: Attention, projected: Tensor, of_context: Tensor, memory: Memory, state: State
-) -> Walked:
-    """The plain loop: what the hand-written one must equal."""
-    outputs, contexts, weights = [], [], []
-    for now in projected.unbind(0):
-        context, looked = attention(state[0], memory)
-        state = cell.advance(now + torch.nn.functional.linear(context, of_context), state)
-        outputs.append(state[0])
-        contexts.append(context)
-        weights.append(looked)
-    return Walked(torch.stack(outputs), torch.stack(contexts), torch.stack(weights))
-
-
-def whole_sequence(
-    cell: Cell, attention: Attention, projected: Tensor, of_context: Tensor, memory: Memory, state: State
-) -> Walked:
-    """The hand-written loop: products in autocast's type, sums and activations in float32 or wider."""
-    product = product_type(of_context)
-    sums = torch.promote_types(product, torch.float32)
     steps, rows = projected.shape[:2]
     kernel, score = kernel_for(cell, [rows] * steps), hand_score(attention)
     if kernel is None or score is None:
         return step_by_step(cell, attention, projected, of_context, memory, state)
+    product = product_type(of_context)
+    sums = torch.promote_types(product, torch.float32)
     with torch.autocast(projected.device.type, enabled=False):
         given = _Given(
             projected,
@@ -72,6 +51,20 @@ def whole_sequence(
         )
         first = (tensor.to(sums) for tensor in state)
         return Walked(*_Loop.apply(kernel, score, memory.mask, *given, *first))
+
+
+def step_by_step(
+    cell: Cell, attention: Attention, projected: Tensor, of_context: Tensor, memory: Memory, state: State
+) -> Walked:
+    """The plain loop: what the one operation must equal."""
+    outputs, contexts, weights = [], [], []
+    for now in projected.unbind(0):
+        context, looked = attention(state[0], memory)
+        state = cell.advance(now + functional.linear(context, of_context), state)
+        outputs.append(state[0])
+        contexts.append(context)
+        weights.append(looked)
+    return Walked(torch.stack(outputs), torch.stack(contexts), torch.stack(weights))
 
 
 class _Given(NamedTuple):
@@ -134,7 +127,8 @@ class _Loop(Function):
     def forward(
         ctx: Any, kernel: Kernel, score: type[HandScore], mask: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        given, state = _Given(*tensors[:8]), tensors[8:]
+        width = len(_Given._fields)
+        given, state = _Given(*tensors[:width]), tensors[width:]
         look = _Look(given, score, mask)
         kernel.between = look
         kernel.begin(given.hidden_weight, given.hidden_bias)
@@ -154,14 +148,15 @@ class _Loop(Function):
         kernel, look = ctx.kernel, ctx.look
         (outputs,) = ctx.saved_tensors
         sums = look.weights.dtype
-        given = torch.zeros_like(look.contexts) if of_contexts is None else of_contexts
-        look.ready(given.to(sums, copy=True), of_weights)
-        ends = (None,) * 2
-        totals, state = run_backward(kernel, None if of_outputs is None else of_outputs.flatten(0, 1), *ends)
-        totals = totals.unflatten(0, outputs.shape[:2])
-        queries = torch.cat((ctx.first.unsqueeze(0), outputs[:-1]))
-        bias = kernel.bias_gradient()
-        of_look = look.gradients(totals, queries)
-        projected = totals.to(look.given.projected.dtype)
-        first = state[: len(ctx.needs_input_grad) - 11]
-        return None, None, None, projected, weight_gradient(kernel.factors()), bias, *of_look, *first
+        with torch.autocast(outputs.device.type, enabled=False):
+            read = torch.zeros_like(look.contexts) if of_contexts is None else of_contexts
+            look.ready(read.to(sums, copy=True), of_weights)
+            said = None if of_outputs is None else of_outputs.flatten(0, 1)
+            flat, state = run_backward(kernel, said, None, None)
+            totals = flat.unflatten(0, outputs.shape[:2])
+            queries = torch.cat((ctx.first.unsqueeze(0), outputs[:-1]))
+            projected = totals.to(look.given.projected.dtype)
+            hidden_weight, hidden_bias = weight_gradient(kernel.factors()), kernel.bias_gradient()
+            of_look = look.gradients(totals, queries)
+        first = state[: len(ctx.needs_input_grad) - 3 - len(look.given)]
+        return None, None, None, projected, hidden_weight, hidden_bias, *of_look, *first
