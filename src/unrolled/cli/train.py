@@ -143,11 +143,11 @@ def _prepare(run: Run) -> None:
     parameters = sum(tensor.numel() for tensor in run.network.parameters())
     text = run.text
     say(
-        f"{len(run.batches()):,} training and {len(run.batches('valid')):,} validation rows; "
+        f"{len(run.corpus.batches()):,} training and {len(run.corpus.batches('valid')):,} validation rows; "
         f"{text.source.vocabulary_size:,} source and {text.target.vocabulary_size:,} target symbols"
         f"{' (shared)' if text.joint else ''}; {parameters:,} parameters."
     )
-    batches = run.batches()
+    batches = run.corpus.batches()
     if batches.dropped or batches.cut:
         what = "left out" if batches.dropped else "cut"
         say(f"{batches.dropped + batches.cut:,} rows are longer than data.max_length and were {what}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from unrolled.base.settings import Tree
@@ -9,11 +10,19 @@ from unrolled.workshop.sources import Part
 
 
 class Sized(NamedTuple):
-    """A layer of settings below all others, and a sentence that says what it rests on."""
+    """A layer of settings below all others, and what it rests on."""
 
     origin: str
     tree: Tree
-    sentence: str
+    rows: int
+
+    def sentences(self, origins: Mapping[str, str]) -> list[str]:
+        """What to say: how many rows there are, and of each side that nothing else decides how it is read."""
+        said = [f"{self.rows:,} rows to train on."]
+        for side, kind in self.tree["text"].items():
+            if origins.get(f"text.{side}.kind") == self.origin:
+                said.append(f"The {side} side is {_say(kind)}.")
+        return said
 
 
 def size_to(part: Part) -> Sized:
@@ -30,8 +39,7 @@ def size_to(part: Part) -> Sized:
                 side.see(row.fields[index])
     kinds = [side.kind(rows) for side in text.values()]
     tree: Tree = {"text": {"source": kinds[0], "target": kinds[1]}}
-    words = " and ".join(f"{name}: {_say(kind)}" for name, kind in zip(("source", "target"), kinds, strict=True))
-    return Sized(f"sized to {rows} rows", tree, f"{rows:,} rows to train on; {words}.")
+    return Sized(f"sized to {rows} rows", tree, rows)
 
 
 class Side:
@@ -61,5 +69,7 @@ class Side:
 
 def _say(kind: dict[str, Any]) -> str:
     if kind["kind"] == "bpe":
-        return f"running text, in {kind['size']:,} subwords"
-    return "single words, letter by letter" if kind["kind"] == "character" else "few symbols, one by one"
+        return f"running text, read in up to {kind['size']:,} subwords"
+    if kind["kind"] == "character":
+        return "single words, read letter by letter"
+    return "few symbols set apart by spaces, read one by one"

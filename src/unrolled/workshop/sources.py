@@ -113,11 +113,11 @@ def open_sources(sources: Sources, names: Sequence[str], data: Mapping[str, Any]
 
 
 def _hold_out(part: Part, share: float, most: int) -> tuple[Part, Part]:
-    """A training and a validation part that share no source: ``share`` of the different sources, at least one."""
+    """A training and a validation part that share no source: ``share`` of all, at least one."""
     places = np.unique(np.fromiter((share_of(row.fields[0]) for row in part.rows()), dtype=np.float64))
     if len(places) < 2:
         raise DataError(
-            f"{part.table.path}: {len(places)} different source{'' if len(places) == 1 else 's'}, and some must be held "
+            f"{part.table.path}: {len(places)} source{'' if len(places) == 1 else 's'}, and some must be held "
             "out for validation. Give more data, or a validation file with --valid."
         )
     held = max(1, min(round(share * len(places)), most, len(places) - 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,19 +14,17 @@ from unrolled.base.errors import DataError, UnrolledError, UsageError
 from unrolled.base.files import write_beside
 from unrolled.pipeline import Model
 from unrolled.progress import Progress
+from unrolled.runs.corpus import Corpus, pairs
 from unrolled.search import SearchSettings
 from unrolled.tasks import TASKS
 from unrolled.workshop.plan import Plan, layers_of, plan
 from unrolled.workshop.saving import TRAINING
 from unrolled.workshop.sizing import size_to
-from unrolled.workshop.sources import Part, Sources, Tables, open_sources
+from unrolled.workshop.sources import Sources, Tables, open_sources
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unrolled.data.batching import Batches
-    from unrolled.data.store import Store
-    from unrolled.text.texts import TextPair
     from unrolled.train.reports import Report, Trial
 
 VALID_OUTPUTS = 500
@@ -68,9 +67,9 @@ class Run:
         self.tables: Tables = open_sources(self.sources, self.task.columns, first.settings["data"])
         self.said = list(self.tables.said)
         sized = size_to(self.tables.train) if not resumed else None
-        if sized is not None:
-            self.said.append(sized.sentence)
         self.plan: Plan = plan([*([(sized.origin, sized.tree)] if sized else []), *layers])
+        if sized is not None:
+            self.said += sized.sentences(self.plan.origins)
         if "train.stop_on" not in self.plan.origins:
             self.plan.settings["train"]["stop_on"] = self.task.stop_on
         self.seconds = 0.0
@@ -97,17 +96,15 @@ class Run:
 
         train = self.plan.settings["train"]
         self.world = join(train["device"], train["timeout"])
+        self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
         if self.world.first:
             self._claim()
-            self._text().save(self.folder / "text")
+            if not (self.resume and (self.folder / "text").is_dir()):
+                self.corpus.learn_text(Model.load(self.start, device="cpu").text if self.start else None)
         self.world.tell(None)
-        from unrolled.text.texts import TextPair
-
-        self.text: TextPair = TextPair.load(self.folder / "text")
+        self.text = self.corpus.open_text()
         if self.world.first:
-            self._encode(self.tables.train, "train")
-            self._encode(self.tables.valid, "valid")
-            self._refuse_unknown()
+            self.corpus.encode()
         self.world.tell(None)
         torch.manual_seed(train["seed"])
         self.network: nn.Module = self.task.network(self.plan.settings["model"], self.text)
@@ -127,75 +124,9 @@ class Run:
         elif self.out.exists() and not self.out.is_dir():
             raise UsageError(f"{self.out}: is a file, where a folder for the model is expected. Choose another place.")
         if not self.resume and self.folder.exists():
-            import shutil
-
             shutil.rmtree(self.folder)
         record = {"sources": self.sources.files(), "settings": self.plan.settings, "start": self.start}
         write_beside(self.folder / "run.json", (json.dumps(record, indent=1) + "\n").encode())
-
-    def _text(self) -> TextPair:
-        """The vocabulary: the resumed run's or the started-from model's own, or one learnt on the training rows."""
-        from unrolled.text.texts import TextPair, TextSettings
-
-        if self.resume and (self.folder / "text").is_dir():
-            return TextPair.load(self.folder / "text")
-        if self.start:
-            return Model.load(self.start, device="cpu").text
-        text = TextPair.build(TextSettings(**self.plan.settings["text"]))
-        rows = self.tables.train.rows
-        text.train((row.fields[0] for row in rows()), (row.fields[1] for row in rows()))
-        return text
-
-    def _encode(self, part: Part, name: str) -> Store:
-        from unrolled.data.store import Store, fingerprint
-
-        encoders = self.task.encoders(self.text)
-        mark = fingerprint([], [part.table.fingerprint(), self.text.fingerprint(), repr(part[1:])])
-        store = Store.encode(
-            self.folder / "data" / name, part.rows, encoders, fingerprint=mark, name=str(part.table.path)
-        )
-        if not len(store):
-            raise DataError(f"{part.table.path}: no rows for {name}. Give more data, or another file.")
-        return store
-
-    def _refuse_unknown(self) -> None:
-        """Stop before training where too much of the validation text is unknown to the vocabulary."""
-        from unrolled.text.tokenizer import unknown_share
-
-        valid = self._store("valid")
-        most = self.plan.settings["data"]["max_unknown"]
-        for column in self.task.columns:
-            rows = [row.tolist() for row in valid.take(column, range(min(len(valid), 5000)))]
-            share = unknown_share(rows)
-            if share > most:
-                raise DataError(
-                    f"{self.tables.valid.table.path}: {share:.0%} of the {column} symbols are unknown to the "
-                    f"vocabulary (at most {most:.0%} are allowed). Try --set text.{column}=bpe or character, a larger "
-                    "size, or raise data.max_unknown."
-                )
-
-    def _store(self, name: str) -> Store:
-        from unrolled.data.store import Store
-
-        return Store(self.folder / "data" / name)
-
-    def batches(self, name: str = "train") -> Batches:
-        """The batches of the training or validation rows."""
-        from unrolled.data.batching import Batches
-
-        train, data = self.plan.settings["train"], self.plan.settings["data"]
-        part = self.tables.train if name == "train" else self.tables.valid
-        sentences = train["batch_sentences"]
-        return Batches(
-            self._store(name),
-            tokens=None if sentences else train["batch_tokens"],
-            sentences=sentences,
-            seed=train["seed"],
-            shuffle=name == "train",
-            max_length=data["max_length"],
-            too_long=data["too_long"],
-            name=str(part.table.path),
-        )
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -216,20 +147,21 @@ class Run:
             )
 
         record = {name: value for name, value in self.plan.settings.items() if name not in ("train", "search")}
+        record["rows"] = {name: self.corpus.store(name).fingerprint for name in ("train", "valid")}
         return Trainer(
             self.network, loss, settings, folder=self.folder / "checkpoints", record=record, world=self.world
         )
 
     def dry_run(self) -> Trial:
         """The longest batch through one update, the weights left as they were."""
-        return self.trainer().dry_run(self.batches())
+        return self.trainer().dry_run(self.corpus.batches())
 
     def fit(self) -> Iterator[Report]:
         """Train to the end, report by report."""
         from unrolled.train.reports import Stopped
 
         self.training = trainer = self.trainer()
-        for report in trainer.fit(self.batches(), self.validate, resume=self.resume):
+        for report in trainer.fit(self.corpus.batches(), self.validate, resume=self.resume):
             if isinstance(report, Stopped):
                 self.seconds, self.stopped = report.seconds, report
             yield report
@@ -241,7 +173,7 @@ class Run:
 
         from unrolled.tasks.translate import perplexity, translate, validation_scores
 
-        batches = self.batches("valid")
+        batches = self.corpus.batches("valid")
         total, count = 0.0, 0
         device = self.world.device
         with torch.inference_mode(), self.training.autocast():
@@ -253,18 +185,12 @@ class Run:
         scores = {"loss": loss, "perplexity": perplexity(loss)}
         from unrolled.models.stepper import TorchStepper
 
-        sources, references = self._pairs(self.tables.valid, VALID_OUTPUTS)
+        sources, references = pairs(self.tables.valid, VALID_OUTPUTS)
         outputs = [""] * len(sources)
         engine = TorchStepper(cast("Any", network), device)
         for line, best in translate(engine, self.text, sources, SearchSettings(kind="argmax"), sentences=128):
             outputs[line] = best[0].text if best else ""
         return scores | validation_scores(outputs, references)
-
-    def _pairs(self, part: Part, most: int | None = None) -> tuple[list[str], list[str]]:
-        from itertools import islice
-
-        rows = [row.fields for row in islice(part.rows(), most)]
-        return [fields[0] for fields in rows], [fields[1] for fields in rows]
 
     # --- after training -------------------------------------------------------------------------------------------
 
@@ -272,7 +198,7 @@ class Run:
         """The best weights as a model, scored on the test (or validation) rows, saved in ``out`` with its card."""
         model = Model(self.plan, self.text, self.network, device=device)
         part, name = (self.tables.test, "test") if self.tables.test else (self.tables.valid, "validation")
-        sources, references = self._pairs(part)
+        sources, references = pairs(part)
         started = time.monotonic()
         model.scores = model.evaluate(sources, references)
         model.record = {
@@ -287,10 +213,10 @@ class Run:
     def _faithfulness(self, model: Model) -> dict[str, Any] | None:
         from unrolled.workshop.seeing import trust
 
-        sources, targets = self._pairs(self.tables.valid, TRUSTED)
-        pairs = [(left, right) for left, right in zip(sources, targets, strict=True) if left.strip() and right.strip()]
+        sources, targets = pairs(self.tables.valid, TRUSTED)
+        both = [(left, right) for left, right in zip(sources, targets, strict=True) if left.strip() and right.strip()]
         try:
-            pictures = model.align([left for left, _ in pairs], [right for _, right in pairs])
+            pictures = model.align([left for left, _ in both], [right for _, right in both])
         except UsageError:
             return None
         found = trust(model.network, model.text, pictures, device=model.device)
@@ -305,7 +231,7 @@ class Run:
         stopped = getattr(self, "stopped", None)
         return {
             "data": {name: Path(value).name for name, value in self.sources.files().items()},
-            "rows": {"train": len(self._store("train")), "valid": len(self._store("valid"))},
+            "rows": {"train": len(self.corpus.store("train")), "valid": len(self.corpus.store("valid"))},
             "train_seconds": round(self.seconds, 1),
             "steps": stopped.step if stopped else None,
             "stopped_by": stopped.reason if stopped else None,

@@ -1,0 +1,65 @@
+"""``python -m benchmarks``: every benchmark in a process of its own; ``--write`` puts the tables into RESULTS.md.
+
+Numbers are ratios within one run: both sides are measured in turn, on the same machine, one thread each.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+NAMES = ("recurrent", "training", "decoding", "memory", "startup")
+RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+def machine() -> str:
+    """What the numbers belong to."""
+    import torch
+
+    model = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return f"{model}, Python {platform.python_version()}, torch {torch.__version__}"
+
+
+def main() -> int:
+    failed = []
+    pages = [f"# Benchmarks\n\nMeasured by `python -m benchmarks --write` on {machine()}; one thread each.\n"]
+    for name in NAMES:
+        print(f"== {name}", flush=True)
+        ran = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--json"], capture_output=True, text=True)
+        if ran.returncode:
+            failed.append(name)
+            print(ran.stderr[-2000:], flush=True)
+            continue
+        found = json.loads(ran.stdout.strip().splitlines()[-1])
+        text = json.dumps(found, indent=1)
+        print(text, flush=True)
+        pages.append(f"## {name}\n\n`python -m benchmarks.{name} --json`\n\n{page(found)}")
+    if "--write" in sys.argv:
+        RESULTS.write_text("\n".join(pages), encoding="utf-8")
+    return int(bool(failed))
+
+
+def page(found: Any) -> str:
+    """A result as Markdown: rows of a list as a table, everything else as a list."""
+    rows = next((value for value in found.values() if isinstance(value, list) and value), None)
+    text = ""
+    for name, value in found.items():
+        if value is not rows:
+            text += f"- {name}: {json.dumps(value)}\n"
+    if rows:
+        columns = list(rows[0])
+        text += "\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns) + "\n"
+        text += "".join("| " + " | ".join(str(row.get(column, "")) for column in columns) + " |\n" for row in rows)
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
