@@ -1,0 +1,59 @@
+"""Two data sets in forms of their own, as tables: ``python recipes/prepare.py scan FOLDER OUT`` (or ``alibi``).
+
+scan    ``IN: jump twice OUT: I_JUMP I_JUMP`` (Lake & Baroni 2018)  →  train.tsv, valid.tsv (5 % of train), test.tsv
+alibi   French and English sentences with sure and possible word links  →  pairs.tsv, links.txt
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+
+def lines(path: Path) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def scan(folder: Path, out: Path) -> None:
+    """The simple split. Every twentieth training line is held out for validation."""
+    out.mkdir(parents=True, exist_ok=True)
+    for part in ("train", "test"):
+        rows = []
+        for line in lines(folder / "simple_split" / f"tasks_{part}_simple.txt.gz"):
+            command, actions = line.removeprefix("IN: ").split(" OUT: ")
+            rows.append(f"{command}\t{actions}\n")
+        if part == "train":
+            (out / "valid.tsv").write_text("".join(rows[::20]), encoding="utf-8")
+            rows = [row for place, row in enumerate(rows) if place % 20]
+        (out / f"{part}.tsv").write_text("".join(rows), encoding="utf-8")
+
+
+TEXTS = (
+    ("ChatBotte", "MasterCat"),
+    ("LaBarbeBleue", "BlueBeard"),
+    ("LaDerniereClasse", "TheLastLesson"),
+)
+
+
+def alibi(folder: Path, out: Path) -> None:
+    """Three texts; words are separated by spaces, links are source-target (sure) or sourceptarget (possible)."""
+    out.mkdir(parents=True, exist_ok=True)
+    pairs, links = [], []
+    for french, english in TEXTS:
+        left = dict(line.split("\t", 1) for line in lines(folder / f"{french}_sents.txt.gz"))
+        right = dict(line.split("\t", 1) for line in lines(folder / f"{english}_sents.txt.gz"))
+        for line in lines(folder / f"ali_w2w_{french}_{english}.txt.gz"):
+            number, _, drawn = line.partition("\t")
+            if drawn.strip() and number in left and number in right:
+                pairs.append(f"{' '.join(left[number].split())}\t{' '.join(right[number].split())}\n")
+                links.append(f"{drawn.strip()}\n")
+    (out / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
+    (out / "links.txt").write_text("".join(links), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in ("scan", "alibi"):
+        sys.exit(__doc__)
+    {"scan": scan, "alibi": alibi}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
