@@ -155,7 +155,7 @@ def test_a_settings_file_with_a_mistake(trained, run, tmp_path, text, says):
         ("--preset", "luomg"),
         ("--task", "fly"),
         ("--minutes", "0"),
-        ("--seed", "-1"),
+        ("--set", "train.seed=-1"),
     ],
 )
 def test_flags_with_a_mistake(trained, run, tmp_path, words):

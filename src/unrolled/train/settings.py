@@ -53,7 +53,7 @@ class TrainSettings:
     precision: Literal["auto", "bfloat16", "float32"] = "auto"
     device: str = "auto"  # cpu, cuda, cuda:1 …; auto: a GPU where there is one
     deterministic: bool = False
-    seed: int = 1
+    seed: Annotated[int, Interval(ge=0, lt=2**32)] = 1
     timeout: Positive = 600.0  # seconds that a process waits for another one's part of an update
 
     def __post_init__(self) -> None:
