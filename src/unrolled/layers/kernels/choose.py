@@ -34,7 +34,7 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     if type(cell) is LSTM and x.device.type == "cpu" and torch.backends.mkldnn.is_available():
         if dtype is torch.bfloat16 and order.fill >= PADDED_FROM_FILL:
             return "padded"
-        if dtype is torch.float32 and order.full:
+        if dtype is torch.float32 and order.even:
             return "padded"
     return "whole"
 
@@ -80,13 +80,13 @@ class Held:
         self._ready = False
         self._input: Deferred | None = None
         self._hidden: Deferred | None = None
+        self._bias: Tensor | None = None
+        self._inner_bias: Tensor | None = None
 
     def project(self, x: Tensor) -> Tensor:
         """One step's input product, [batch, input] → [batch, gates * hidden]."""
         self._hold(x)
-        if self._input is None:
-            return self.cell.project(x)
-        return self._input.product(x) + self._biases[0]
+        return self.cell.project(x) if self._input is None else self._input.product(x) + self._bias
 
     def advance(self, projected: Tensor, state: State) -> State:
         """One step from a projected input; the new state."""
@@ -94,7 +94,7 @@ class Held:
         kernel = kernel_for(self.cell, [len(projected)])
         if kernel is None or self._hidden is None:
             return self.cell.advance(projected, state)
-        return step_cell(kernel, self._hidden, self._biases[1], projected, state)
+        return step_cell(kernel, self._hidden, self._inner_bias, projected, state)
 
     def _hold(self, like: Tensor) -> None:
         if self._ready:
@@ -104,7 +104,8 @@ class Held:
             return
         dtype = product_type(like)
         bias, inner = self.cell.biases()
-        self._biases = bias.to(dtype), inner.to(dtype) if _has_inner_bias(self.cell) else None
+        self._bias = bias.to(dtype)
+        self._inner_bias = inner.to(dtype) if _has_inner_bias(self.cell) else None
         self._hidden = Deferred(self.cell.hidden_weight, dtype)
         if self._above:
             self._input = Deferred(self.cell.input_weight, dtype)

@@ -10,7 +10,7 @@ from unrolled.layers.kernels.base import Factors, Kernel, tanh_slope
 
 
 class ElmanKernel(Kernel):
-    """h' = g(U h + W x + b). Backward through one step: ȧ = ḣ g'    ḣ ← ȧ U. State: (h,)."""
+    """h' = g(a), a = U h + W x + b. State: (h,). Backward through one step: da = dh g'(a)    dh ← da U."""
 
     def __init__(self, counts: list[int], activation: str) -> None:
         super().__init__(counts)

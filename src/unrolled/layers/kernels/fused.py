@@ -42,7 +42,7 @@ def fused_padded(cell: LSTM, x: Tensor, order: Order, state: State, dtype: torch
     """
     input_weight, *others = (weight.to(dtype) for weight in _torch_weights(cell))
     block = order.pad(x.to(dtype))
-    if not order.full:
+    if not order.even:
         still = input_weight.new_zeros(len(input_weight), _ALIGNED - cell.input_size % _ALIGNED)
         still[cell.rows("input"), 0], still[cell.rows("forget"), 0] = -_STILL, _STILL
         input_weight = torch.cat((input_weight, still), 1)

@@ -12,8 +12,10 @@ from unrolled.layers.kernels.base import Factors, Kernel, sigmoid_slope, tanh_sl
 class GRUBefore(Kernel):
     """n = tanh(W x + U (r * h) + b). Rows of the weight: update, reset, candidate. State: (h,).
 
-    Backward through one step: ṅ = ḣ z tanh'    ż = ḣ (n - h) σ'    p = ṅ U_n, the gradient of r * h    ṙ = p h σ'
-    ḣ ← ḣ (1 - z) + p r + [ż ṙ] U_zr
+    Backward through one step, with dx for the gradient of x, or of what gate x was squashed from:
+
+    dn = dh z tanh'(n)    dz = dh (n - h) σ'(z)    p = dn U_n, the gradient of r * h    dr = p h σ'(r)
+    dh ← dh (1 - z) + p r + [dz, dr] U_zr
     """
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
@@ -83,8 +85,10 @@ class GRUBefore(Kernel):
 class GRUAfter(Kernel):
     """n = tanh(W x + r * (U h + b)). Rows of the weight: update, reset, candidate. State: (h,).
 
-    Backward through one step, with p = U h + b: ṅ = ḣ z tanh'    ż = ḣ (n - h) σ'    ṙ = ṅ p σ'    ṗ = ṅ r
-    ḣ ← ḣ (1 - z) + [ż ṙ ṗ] U
+    Backward through one step, with p = U h + b, and dx for the gradient of x, or of what gate x was squashed from:
+
+    dn = dh z tanh'(n)    dz = dh (n - h) σ'(z)    dr = dn p σ'(r)    dp = dn r
+    dh ← dh (1 - z) + [dz, dr, dp] U
     """
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:

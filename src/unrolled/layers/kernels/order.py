@@ -17,13 +17,13 @@ class Order:
 
     ``counts[t]`` rows have a symbol at step t, so a packed tensor is [Σ counts, size] and the steps are
     ``packed.split(counts)``. Rows are sorted by length, the longest first. Between `pack` and `unpack` there is no
-    padding, so nothing can leak from it.
+    padding, so nothing can leak from it. ``fill`` is the share of real symbols in a block of [longest, batch]; ``even``
+    says that all rows are equally long.
     """
 
     def __init__(self, batch: int, time: int, lengths: list[int], device: torch.device) -> None:
         self.batch = batch
         self.time = time
-        self.full = min(lengths) == time
         length = np.array(lengths)
         rows = np.argsort(-length, kind="stable")
         length = length[rows]
@@ -31,7 +31,8 @@ class Order:
         real = steps < length
         counts = real.sum(1)
         self.counts: list[int] = counts.tolist()
-        self.fill = sum(lengths) / (batch * time)
+        self.fill = sum(lengths) / real.size
+        self.even = self.fill == 1.0
         starts = np.cumsum(counts) - counts
         step, column = np.nonzero(real)
         ends = length - 1
@@ -83,13 +84,13 @@ class Order:
     def pad(self, packed: Tensor) -> Tensor:
         """Packed → a block [steps, sorted rows, size], 0 at padding."""
         steps = len(self.counts)
-        block = packed if self.full else _Place.apply(packed, self._block(), steps * self.batch)
+        block = packed if self.even else _Place.apply(packed, self._block(), steps * self.batch)
         return block.view(steps, self.batch, -1)
 
     def unpad(self, block: Tensor) -> Tensor:
         """A block [steps, sorted rows, size] → packed."""
         rows = block.reshape(len(self.counts) * self.batch, -1)
-        return rows if self.full else _Take.apply(rows, self._block())
+        return rows if self.even else _Take.apply(rows, self._block())
 
     def padding(self) -> Tensor:
         """Where the block has padding, bool [steps, sorted rows]."""

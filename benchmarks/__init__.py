@@ -1,0 +1,1 @@
+"""Ratios of speed and memory, each taken in one run: `python -m benchmarks.NAME --json`."""
