@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unrolled.base.errors import UsageError
 from unrolled.layers import CELLS, Recurrent
 from unrolled.layers.kernels import choose
 from unrolled.layers.kernels.deferred import Deferred
@@ -31,6 +32,13 @@ def test_the_path_follows_from_cell_type_and_padding():
     assert {path_of(cell, [8, 8], autocast=auto) for cell in ("gru", after, "elman") for auto in (False, True)} == {
         "whole"
     }
+
+
+def test_a_path_that_the_cell_does_not_have_is_refused():
+    network = Recurrent(2, cell={"kind": "gru", "hidden_size": 5})
+    network.path = "packed"
+    with pytest.raises(UsageError, match=r"the cell GRU cannot run by the path 'packed'. Possible: plain, whole."):
+        network(torch.zeros(3, 7, 2))
 
 
 def test_a_cell_without_a_kernel_runs_by_the_plain_loop():

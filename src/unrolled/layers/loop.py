@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from unrolled.layers.cells import Cell, State
 from unrolled.layers.dropout import Dropout, LockedDropout
-from unrolled.layers.kernels.choose import Held
+from unrolled.layers.kernels.choose import has_inner_bias, kernel_for, product_type
+from unrolled.layers.kernels.deferred import Deferred, step_cell
 
 
 class Loop:
@@ -17,7 +19,7 @@ class Loop:
     """
 
     def __init__(self, cells: list[Cell], dropout: Dropout, residual: bool, *, deferred: bool = True) -> None:
-        self._held = [Held(cell, above=index > 0, deferred=deferred) for index, cell in enumerate(cells)]
+        self._held = [_Held(cell, above=index > 0, deferred=deferred) for index, cell in enumerate(cells)]
         self._cells = cells
         self._dropout = dropout
         self._residual = residual
@@ -48,3 +50,46 @@ class Loop:
         if layer not in self._drawn:
             self._drawn[layer] = self._dropout.draw(len(x), x.shape[1], x)
         return x * self._drawn[layer]
+
+
+class _Held:
+    """A cell's weights, held for the steps of one loop; ``above``: its inputs are known only step by step."""
+
+    def __init__(self, cell: Cell, *, above: bool, deferred: bool) -> None:
+        self.cell = cell
+        self._above = above
+        self._deferred = deferred
+        self._ready = False
+        self._input: Deferred | None = None
+        self._hidden: Deferred | None = None
+        self._bias: Tensor | None = None
+        self._inner_bias: Tensor | None = None
+
+    def project(self, x: Tensor) -> Tensor:
+        """One step's input product, [batch, input] → [batch, gates * hidden]."""
+        self._hold(x)
+        if self._input is None or self._bias is None:
+            return self.cell.project(x)
+        return self._input.product(x) + self._bias
+
+    def advance(self, projected: Tensor, state: State) -> State:
+        """One step from a projected input; the new state."""
+        self._hold(projected)
+        kernel = kernel_for(self.cell, [len(projected)])
+        if kernel is None or self._hidden is None:
+            return self.cell.advance(projected, state)
+        return step_cell(kernel, self._hidden, self._inner_bias, projected, state)
+
+    def _hold(self, like: Tensor) -> None:
+        if self._ready:
+            return
+        self._ready = True
+        if not self._deferred or not torch.is_grad_enabled() or kernel_for(self.cell, [1]) is None:
+            return
+        dtype = product_type(like)
+        bias, inner = self.cell.biases()
+        self._bias = bias.to(dtype)
+        self._inner_bias = inner.to(dtype) if has_inner_bias(self.cell) else None
+        self._hidden = Deferred(self.cell.hidden_weight, dtype)
+        if self._above:
+            self._input = Deferred(self.cell.input_weight, dtype)

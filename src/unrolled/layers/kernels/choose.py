@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from unrolled.base.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman, State
 from unrolled.layers.kernels.base import Kernel, WholeSequence
-from unrolled.layers.kernels.deferred import Deferred, step_cell
 from unrolled.layers.kernels.elman import ElmanKernel
 from unrolled.layers.kernels.fused import fusable, fused_packed, fused_padded
 from unrolled.layers.kernels.gru import GRUAfter, GRUBefore
@@ -49,69 +49,44 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
     ``state`` None is zeros. ``path`` forces one; None chooses. Under autocast products are in its type and the
     outputs too; states stay float32.
     """
+    if path is not None and path not in possible(cell):
+        raise UsageError(
+            f"the cell {type(cell).__name__} cannot run by the path '{path}'. Possible: {', '.join(possible(cell))}."
+        )
     path = path or choose(cell, x, order)
     dtype = product_type(x)
     work = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
-    if path == "whole":
-        kernel = kernel_for(cell, order.counts)
-        if kernel is not None:
-            first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
-            bias = cell.biases()[1].to(dtype) if _has_inner_bias(cell) else None
-            output, *ends = WholeSequence.apply(kernel, cell.project(x), cell.hidden_weight.to(dtype), bias, *first)
-            return output, tuple(end for end in ends if end is not None)
+    kernel = kernel_for(cell, order.counts)
+    if path == "whole" and kernel is not None:
+        first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
+        bias = cell.biases()[1].to(dtype) if has_inner_bias(cell) else None
+        output, *ends = WholeSequence.apply(kernel, cell.project(x), cell.hidden_weight.to(dtype), bias, *first)
+        return output, tuple(end for end in ends if end is not None)
     if state is None:
         state = cell.initial(order.batch, x.new_empty(0, dtype=work))
     if path == "plain":
         return plain(cell, x, order, state)
     if path == "padded" and isinstance(cell, LSTM):
-        output, ends = fused_padded(cell, x, order, state, dtype)
+        output, last = fused_padded(cell, x, order, state, dtype)
     else:
-        output, ends = fused_packed(cell, x, order, state, dtype)
-    return output, tuple(end.to(work) for end in ends)
+        output, last = fused_packed(cell, x, order, state, dtype)
+    return output, tuple(end.to(work) for end in last)
 
 
-class Held:
-    """A cell's weights, held for the steps of one loop; ``above``: its inputs are known only step by step."""
-
-    def __init__(self, cell: Cell, *, above: bool, deferred: bool) -> None:
-        self.cell = cell
-        self._above = above
-        self._deferred = deferred
-        self._ready = False
-        self._input: Deferred | None = None
-        self._hidden: Deferred | None = None
-        self._bias: Tensor | None = None
-        self._inner_bias: Tensor | None = None
-
-    def project(self, x: Tensor) -> Tensor:
-        """One step's input product, [batch, input] → [batch, gates * hidden]."""
-        self._hold(x)
-        return self.cell.project(x) if self._input is None else self._input.product(x) + self._bias
-
-    def advance(self, projected: Tensor, state: State) -> State:
-        """One step from a projected input; the new state."""
-        self._hold(projected)
-        kernel = kernel_for(self.cell, [len(projected)])
-        if kernel is None or self._hidden is None:
-            return self.cell.advance(projected, state)
-        return step_cell(kernel, self._hidden, self._inner_bias, projected, state)
-
-    def _hold(self, like: Tensor) -> None:
-        if self._ready:
-            return
-        self._ready = True
-        if not self._deferred or not torch.is_grad_enabled() or kernel_for(self.cell, [1]) is None:
-            return
-        dtype = product_type(like)
-        bias, inner = self.cell.biases()
-        self._bias = bias.to(dtype)
-        self._inner_bias = inner.to(dtype) if _has_inner_bias(self.cell) else None
-        self._hidden = Deferred(self.cell.hidden_weight, dtype)
-        if self._above:
-            self._input = Deferred(self.cell.input_weight, dtype)
+def possible(cell: Cell) -> list[Path]:
+    """The paths that can run ``cell``."""
+    paths: list[Path] = ["plain"]
+    if kernel_for(cell, [1]) is not None:
+        paths.append("whole")
+    if type(cell) is LSTM:
+        paths.append("padded")
+    if fusable(cell):
+        paths.append("packed")
+    return paths
 
 
-def _has_inner_bias(cell: Cell) -> bool:
+def has_inner_bias(cell: Cell) -> bool:
+    """Whether a part of the bias is added to the hidden product."""
     return isinstance(cell, GRU) and cell.reset == "after"
 
 
