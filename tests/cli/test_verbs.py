@@ -159,6 +159,10 @@ def test_python_surface(trained, tmp_path):
 
 
 def test_the_card_is_filled(trained):
+    import unrolled
+
     card = (trained.folder / "README.md").read_text(encoding="utf-8")
     assert "exact_match" in card and "training rows" in card
     assert "GRU" in card and "seed" in card
+    total = sum(weight.numel() for weight in unrolled.load(str(trained.folder)).network.parameters())
+    assert f"with {total:,} parameters" in card

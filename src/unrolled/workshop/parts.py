@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 
 class PartRow(NamedTuple):
-    """One part. ``parameters`` counts what it holds with everything below it."""
+    """One part. ``parameters`` counts what it holds with everything below it, ``own`` what it holds itself."""
 
     path: str
     note: str  # class and sizes, e.g. "GRU m=620 n=1000"
     parameters: int
     formula: str
     depth: int
+    own: int
 
 
 def flat_parts(network: Any) -> list[PartRow]:
@@ -26,6 +27,7 @@ def flat_parts(network: Any) -> list[PartRow]:
 def _rows(piece: Any, above: str, depth: int) -> Iterator[PartRow]:
     path = f"{above}.{piece.name}" if above else piece.name
     sizes = " ".join(f"{letter}={size}" for letter, size in piece.sizes.items())
-    yield PartRow(path, f"{piece.kind} {sizes}".strip(), piece.total, piece.formula, depth)
+    own = piece.total - sum(part.total for part in piece.parts)
+    yield PartRow(path, f"{piece.kind} {sizes}".strip(), piece.total, piece.formula, depth, own)
     for part in piece.parts:
         yield from _rows(part, "" if depth == 0 else path, depth + 1)

@@ -78,7 +78,7 @@ def facts_of(
         name=name,
         task=plan.settings["task"]["kind"],
         data={key: value for key, value in data.items() if value not in (None, "")},
-        parts=[PartLine(part.path, part.note, part.parameters, part.formula) for part in flat_parts(network)],
+        parts=[PartLine(part.path, part.note, part.own, part.formula) for part in flat_parts(network) if part.own],
         training=training,
         scores=[ScoreLine(score.name, score.value, score.protocol) for score in scores],
         test_data=f"{scored['rows']} rows of {scored['path']} ({scored['part']})" if scored else "",
