@@ -57,6 +57,9 @@ GATES: dict[str, dict[str, float]] = {"phrases": {"exact_match": 0.98, "aer": 0.
 
 SHOWN = 3
 
+FAMOUS = "the agreement on the European economic area was signed in August 1992."
+"""The phrase whose picture made attention famous (Bahdanau et al. 2015, figure 3): a diagonal with one block turned."""
+
 
 def demo(
     name: Annotated[
@@ -144,6 +147,8 @@ def _result(model: Model, run: Run, name: str, built: Built, folder: Path) -> di
             rows.append((key, number(aer[key]), f"alignment error rate against the grammar's links, {meaning}"))
     table(("score", "value", "protocol"), rows, title=f"{len(built.test)} unseen examples", right=(1,))
     pictures = [_picture(model, example) for example in _telling(built.test)]
+    if name == "phrases" and all(example.source != FAMOUS for example in built.train):
+        pictures = [model.explain(FAMOUS), *pictures[:-1]]
     for picture in pictures:
         tell(f"{picture.source_text}  →  {picture.target_text}")
         draw(picture)

@@ -45,7 +45,7 @@ def version(
 def main() -> None:
     """Run the command line and leave with its exit code; a user's mistake never shows a traceback."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    # Waiting threads spin for a moment, then sleep: beside other work, endless spinning made an update ten times slower.
+    # Waiting threads spin for a moment, then sleep: beside other work, endless spinning costs a factor of ten.
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     try:
         app()

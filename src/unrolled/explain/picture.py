@@ -218,8 +218,11 @@ def _trust(explanation: Explanation, top: float, width: float) -> tuple[list[Box
     if not explanation.faithfulness:
         return [], top
     shapes: list[Box | Label] = [Label(MARGIN, top + 15, "How far to trust it", 13.5, bold=True)]
-    y, column = top + 30, MARGIN + 96
-    for measure in explanation.faithfulness.values():
+    measures = explanation.faithfulness.values()
+    widths = [12.4 * len(one.shown(one.value)) for one in measures]
+    widths += [7.2 * len(f"chance {one.shown(one.chance)}") for one in measures]
+    y, column = top + 30, MARGIN + max(*widths, 82) + 14
+    for measure in measures:
         shapes.append(Label(MARGIN, y + 18, measure.shown(measure.value), 19, "heat", bold=True))
         shapes.append(Label(MARGIN, y + 34, f"chance {measure.shown(measure.chance)}", 11.5, "muted"))
         lines = wrap(printable(measure.sentence), (width - column - MARGIN) / 13)
