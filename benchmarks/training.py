@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
-from benchmarks import student
 from torch import nn
 
+from benchmarks import student
 from unrolled.data.batching import Pairs, Tokens
 from unrolled.models import Seq2Seq
 from unrolled.tasks import TASKS

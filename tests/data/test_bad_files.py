@@ -63,9 +63,9 @@ GOOD = "a\tb\nc\td\n"
         ("a.jsonl", b"{}\n", 'a.jsonl: the objects have no keys with text. Write e.g. {"source": "…", "target": "…"}.'),
         ("a.tsv.gz", GOOD.encode(), "a.tsv.gz: the name ends in .gz but the content is not gzip. Rename it to 'a.tsv'."),
         ("a.tsv.gz", b"", "a.tsv.gz: the file is empty."),
-        ("a.tsv.gz", gzip.compress(GOOD.encode() * 100)[:-12], "a.tsv.gz: the gzip file ends too early. Was the download or copy cut off? Fetch it again."),
-        ("a.tsv.gz", gzip.compress(GOOD.encode()) + b"junk", "a.tsv.gz: the gzip file is damaged (Not a gzipped file (b'ju')). Fetch or pack it again."),
-        ("a.tsv.gz", gzip.compress(gzip.compress(GOOD.encode())), "a.tsv.gz: this is not text but packed by gzip twice. Unpack it once with: gunzip."),
+        ("a.tsv.gz", gzip.compress(GOOD.encode() * 100, mtime=0)[:-12], "a.tsv.gz: the gzip file ends too early. Was the download or copy cut off? Fetch it again."),
+        ("a.tsv.gz", gzip.compress(GOOD.encode(), mtime=0) + b"junk", "a.tsv.gz: the gzip file is damaged (Not a gzipped file (b'ju')). Fetch or pack it again."),
+        ("a.tsv.gz", gzip.compress(gzip.compress(GOOD.encode(), mtime=0), mtime=0), "a.tsv.gz: this is not text but packed by gzip twice. Unpack it once with: gunzip."),
         ("a.parquet", GOOD.encode(), "a.parquet: the file is not whole (Parquet magic bytes not found in footer. Either the file is corrupted or this is not a parquet file). Write or fetch it again."),
     ],
 )  # fmt: skip

@@ -27,7 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "encoder": {"cell": {"hidden_size": 128}},
             "decoder": {"cell": {"hidden_size": 256}, "attention": {"hidden_size": 256}},
         },
-        "train": {"epochs": 6, "batch_tokens": 1200, "learning_rate": 0.003, "label_smoothing": 0.0},
+        "train": {"epochs": 4, "batch_tokens": 1200, "learning_rate": 0.003},
     },
     "dates": {
         "text": {"source": "character", "target": "character"},

@@ -29,7 +29,7 @@ class Phrases(Maker):
     With ``capitals`` a sentence begins with one, which makes every word that can begin it two words to learn.
     """
 
-    default_size = 20_000
+    default_size = 40_000
 
     def __init__(self, *, capitals: bool = False) -> None:
         self._capitals = capitals
