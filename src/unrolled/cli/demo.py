@@ -55,6 +55,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 GATES: dict[str, dict[str, float]] = {"phrases": {"exact_match": 0.98, "aer": 0.20}, "dates": {"exact_match": 0.99}}
 """What a demo must reach: the least exact match, the highest alignment error rate."""
 
+SIZES = {"g2p": 40_000}
+"""Training examples, where all that there are would take long."""
+
 SHOWN = 3
 
 FAMOUS = "the agreement on the European economic area was signed in August 1992."
@@ -80,7 +83,7 @@ def demo(
     from unrolled.data.builtin import make
     from unrolled.progress import say
 
-    built = make(name, seed=seed, size=size)
+    built = make(name, seed=seed, size=size or SIZES.get(name))
     say(f"{name}: {len(built.train):,} examples to learn from, {len(built.test):,} unseen ones to test on, e.g.")
     for example in built.train[:3]:
         say(f"  {example.source}  →  {example.target}")
