@@ -47,17 +47,18 @@ def main() -> int:
     return int(bool(failed))
 
 
-def page(found: Any) -> str:
-    """A result as Markdown: rows of a list as a table, everything else as a list."""
-    rows = next((value for value in found.values() if isinstance(value, list) and value), None)
-    text = ""
-    for name, value in found.items():
-        if value is not rows:
-            text += f"- {name}: {json.dumps(value)}\n"
-    if rows:
-        columns = list(rows[0])
+def page(found: dict[str, Any]) -> str:
+    """A result as Markdown: groups of numbers and rows as tables, everything else as a list."""
+    groups = {name: value for name, value in found.items() if isinstance(value, dict)}
+    rows = [{"": name, **value} for name, value in groups.items()]
+    rows += [row for value in found.values() if isinstance(value, list) for row in value]
+    plain = {name: value for name, value in found.items() if not isinstance(value, dict | list)}
+    text = "".join(f"- {name}: {value}\n" for name, value in plain.items())
+    for columns in dict.fromkeys(tuple(row) for row in rows):
         text += "\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns) + "\n"
-        text += "".join("| " + " | ".join(str(row.get(column, "")) for column in columns) + " |\n" for row in rows)
+        text += "".join(
+            "| " + " | ".join(str(value) for value in row.values()) + " |\n" for row in rows if tuple(row) == columns
+        )
     return text
 
 
