@@ -271,6 +271,20 @@ def test_a_decoder_that_would_hear_nothing_of_the_source_is_refused() -> None:
         Seq2Seq(11, 13, bridge="zeros", decoder={"kind": "fixed", "context": "once"})
 
 
+def test_a_scaled_embedding_reads_vectors_times_the_root_of_their_size(
+    small: Callable[..., Seq2Seq], pairs: Callable
+) -> None:
+    batch = pairs([3, 1], [2, 4])
+    scaled, plain = small(embedding_scale="root"), small()
+    with torch.no_grad():
+        for table in (plain.source_embedding, plain.target_embedding):
+            table.weight.mul_(5**0.5)
+    torch.testing.assert_close(scaled(*batch).logits, plain(*batch).logits)
+    state = scaled.start(batch.source_ids, batch.source_mask)
+    said = scaled.step(batch.target_ids[:, 0], state).logits
+    torch.testing.assert_close(said[0], plain(*batch).logits[0])
+
+
 def test_dropout_draws_in_training_only(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
     model = small(dropout=0.5, word_dropout=0.3)
     batch = pairs([3, 1], [2, 4])

@@ -42,7 +42,9 @@ class Seq2Seq(nn.Module):
 
     ``tie``: the output layer uses the target embedding's weights (``decoder``), and so does the source embedding
     (``all``, for one joint vocabulary). ``dropout`` is that of both embeddings and of the decoder's output,
-    ``word_dropout`` the probability that a symbol is read as the unknown one.
+    ``word_dropout`` the probability that a symbol is read as the unknown one. ``embedding_scale``: vectors are read as
+    they are, or times √embedding_size (Vaswani et al. 2017, arXiv:1706.03762, §3.4), so that they start with variance 1
+    and learn faster, while weights that are tied stay small for the output layer.
 
     Sources are [w_1 … w_n, END], targets [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first.
     The state of ``start`` and ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
@@ -62,6 +64,7 @@ class Seq2Seq(nn.Module):
         dropout: Share = 0.2,
         dropout_kind: Literal["plain", "locked"] = "plain",
         word_dropout: Share = 0.0,
+        embedding_scale: Literal["none", "root"] = "none",
     ) -> None:
         super().__init__()
         if tie == "all" and source_vocabulary != target_vocabulary:
@@ -74,6 +77,7 @@ class Seq2Seq(nn.Module):
             Embedding(size, size=embedding_size, dropout=dropout, dropout_kind=dropout_kind, word_dropout=word_dropout)
             for size in (source_vocabulary, target_vocabulary)
         )
+        self.embedding_factor = embedding_size**0.5 if embedding_scale == "root" else 1.0
         if tie == "all":
             self.target_embedding.weight = self.source_embedding.weight
         self.encoder = ENCODERS.build(encoder, embedding_size, where="model.encoder")
@@ -103,7 +107,7 @@ class Seq2Seq(nn.Module):
         fed = target_ids[:, :-1]
         if sampling > 0:
             fed = self._mix_in_own(fed, state, sampling)
-        outputs, weights = self.decoder(self.target_embedding(fed), state[1:])
+        outputs, weights = self.decoder(self._read(self.target_embedding, fed), state[1:])
         real = target_mask[:, 1:].flatten().nonzero().squeeze(1)
         return Forced(self.output(self.dropout(outputs).flatten(0, 1).index_select(0, real)), weights)
 
@@ -116,13 +120,13 @@ class Seq2Seq(nn.Module):
 
     def start(self, ids: Tensor, mask: Tensor) -> State:
         """Encode ``ids`` int64 [batch, source] once; the state before the first symbol."""
-        encoded = self.encoder(self.source_embedding(ids), mask)
+        encoded = self.encoder(self._read(self.source_embedding, ids), mask)
         sentence = torch.arange(len(ids), device=ids.device)
         return (sentence, *self.decoder.start(encoded, self.bridge(encoded)))
 
     def step(self, last_ids: Tensor, state: State) -> Stepped:
         """What comes after ``last_ids`` int64 [batch]; BEGIN at first."""
-        embedded = self.target_embedding(last_ids.unsqueeze(1)).squeeze(1)
+        embedded = self._read(self.target_embedding, last_ids.unsqueeze(1)).squeeze(1)
         output, weights, moved = self.decoder.step(embedded, state[1:])
         output = self.dropout(output.unsqueeze(1)).squeeze(1)
         return Stepped(self.output(output), weights, (state[0], *moved))
@@ -135,6 +139,10 @@ class Seq2Seq(nn.Module):
         sentence = state[0].index_select(0, rows)
         held = 1 + self.decoder.held if torch.equal(sentence, state[0]) else 0
         return (*state[:held], *(tensor.index_select(0, rows) for tensor in state[held:]))
+
+    def _read(self, table: Embedding, ids: Tensor) -> Tensor:
+        vectors: Tensor = table(ids)
+        return vectors if self.embedding_factor == 1.0 else vectors * self.embedding_factor
 
     @torch.no_grad()
     def _mix_in_own(self, fed: Tensor, state: State, probability: float) -> Tensor:
