@@ -156,6 +156,7 @@ def test_a_settings_file_with_a_mistake(trained, run, tmp_path, text, says):
         ("--task", "fly"),
         ("--minutes", "0"),
         ("--set", "train.seed=-1"),
+        ("--set", "model.tie=all"),
     ],
 )
 def test_flags_with_a_mistake(trained, run, tmp_path, words):

@@ -68,11 +68,16 @@ def complete_tree(tree: Mapping[str, Any]) -> Tree:
     from unrolled.text.texts import TextSettings
     from unrolled.train.settings import TrainSettings
 
+    text, model = _section(TextSettings, tree, "text"), MODELS.complete(tree.get("model", "seq2seq"), "model")
+    if model.get("tie") == "all" and not text["joint"]:
+        raise SettingsError(
+            "[model.tie] 'all' needs one vocabulary for both sides. Set text.joint to true, or tie 'decoder'."
+        )
     return {
         "task": TASKS.complete(tree.get("task", "translate"), "task"),
-        "text": _section(TextSettings, tree, "text"),
+        "text": text,
         "data": _section(DataSettings, tree, "data"),
-        "model": MODELS.complete(tree.get("model", "seq2seq"), "model"),
+        "model": model,
         "train": _section(TrainSettings, tree, "train"),
         "search": _section(SearchSettings, tree, "search"),
     }
