@@ -6,7 +6,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.layers.cells.base import CELLS, Cell, Initialisation, State
@@ -23,10 +22,15 @@ class GRU(Cell):
     h' = (1 - z) * h + z * n
 
     State: (h,). PyTorch and ONNX write z for what is 1 - z here.
+
+    ``layer_norm`` (Ba et al. 2016): the rows of z and r are normalised together, the candidate's by themselves, in the
+    input product and in the hidden one: LN(W_zr x) + LN(U_zr h) + b_zr, and LN(W x) + LN(U (r * h)) + b or
+    LN(W x) + r * (LN(U h) + b). ``recurrent_dropout`` and ``zoneout``: see `Cell`; (1 - z) * h sees all of h.
     """
 
     gates = ("update", "reset", "candidate")
     formula = "3(mn + n² + n)"
+    normed = (2, 1)
 
     def __init__(
         self,
@@ -35,12 +39,24 @@ class GRU(Cell):
         *,
         hidden_size: int = 128,
         reset: Literal["before", "after"] = "before",
+        layer_norm: bool = False,
+        recurrent_dropout: float = 0.0,
+        zoneout: float = 0.0,
         recurrent_init: Initialisation = "orthogonal",
     ) -> None:
-        super().__init__(input_size, hidden_size, recurrent_init)
+        super().__init__(
+            input_size,
+            hidden_size,
+            recurrent_init,
+            layer_norm=layer_norm,
+            recurrent_dropout=recurrent_dropout,
+            zoneout=zoneout,
+        )
         if reset not in ("before", "after"):
             raise SettingsError(f"reset {reset!r} of the cell 'gru' is not known. Known: after, before.")
         self.reset = reset
+        if layer_norm:
+            self.formula += " + 6n"
 
     def biases(self) -> tuple[Tensor, Tensor]:
         if self.reset == "before":
@@ -49,19 +65,15 @@ class GRU(Cell):
         others = self.bias[: 2 * self.hidden_size]
         return torch.cat((others, torch.zeros_like(inside))), torch.cat((torch.zeros_like(others), inside))
 
-    def project(self, x: Tensor) -> Tensor:
-        return functional.linear(x, self.input_weight, self.biases()[0])
-
-    def advance(self, projected: Tensor, state: State) -> State:
+    def move(self, projected: Tensor, state: State, seen: Tensor | None) -> State:
         (h,) = state
         n = self.hidden_size
+        gates, own = slice(0, 2 * n), slice(2 * n, 3 * n)
         both, candidate = projected.split((2 * n, n), 1)
-        gates_weight, candidate_weight = self.hidden_weight.t().split((2 * n, n), 1)
-        seen = h.to(projected.dtype)
-        update, reset = torch.addmm(both, seen, gates_weight).sigmoid().chunk(2, 1)
+        update, reset = self.add_past(both, h, seen, gates).sigmoid().chunk(2, 1)
         if self.reset == "before":
-            candidate = torch.addmm(candidate, reset * seen, candidate_weight)
+            candidate = self.add_past(candidate, reset * h.to(reset.dtype), seen, own)
         else:
-            past = torch.addmm(self.bias[2 * n :], seen, candidate_weight)
-            candidate = torch.addcmul(candidate, reset, past)
+            inside = self.bias[own].to(reset.dtype).expand_as(candidate)
+            candidate = torch.addcmul(candidate, reset, self.add_past(inside, h, seen, own))
         return (torch.lerp(h, candidate.tanh().to(h.dtype), update.to(h.dtype)),)
