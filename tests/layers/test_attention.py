@@ -41,7 +41,7 @@ def test_equals_the_formula_in_a_loop(kind):
     lengths = [5, 3]
     mask = torch.arange(SOURCE) < torch.tensor(lengths).unsqueeze(1)
     with torch.no_grad():
-        context, weights = attention(query, attention.remember(encoded, mask))
+        context, weights, *_ = attention(query, attention.remember(encoded, mask))
     for row in range(ROWS):
         for step in range(QUERIES):
             e = [

@@ -7,7 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
-from unrolled.layers.attention.base import ATTENTIONS, Attention, Memory
+from unrolled.layers.attention.base import ATTENTIONS, Attention
+from unrolled.layers.attention.coverage import CoveragePart
+from unrolled.layers.attention.memory import Memory
+from unrolled.layers.attention.normalisers import NormaliserPart
+from unrolled.layers.attention.reach import ReachPart
 
 
 @ATTENTIONS.register("additive")
@@ -20,9 +24,18 @@ class Additive(Attention):
     """
 
     def __init__(
-        self, query_size: int, memory_size: int, /, *, hidden_size: int = 256, normalised: bool = False
+        self,
+        query_size: int,
+        memory_size: int,
+        /,
+        *,
+        hidden_size: int = 256,
+        normalised: bool = False,
+        reach: ReachPart = "global",
+        normaliser: NormaliserPart = "softmax",
+        coverage: CoveragePart = None,
     ) -> None:
-        super().__init__(query_size, memory_size)
+        super().__init__(query_size, memory_size, hidden_size, reach=reach, normaliser=normaliser, coverage=coverage)
         if hidden_size < 1:
             raise SettingsError(f"hidden_size of the attention 'additive' is {hidden_size}; give at least 1.")
         self.hidden_size = hidden_size

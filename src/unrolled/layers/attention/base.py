@@ -3,45 +3,65 @@
 from __future__ import annotations
 
 import abc
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Registry
-
-
-class Memory(NamedTuple):
-    """What a query can look at, prepared once a sentence. All batch first, so that rows are moved by index_select."""
-
-    keys: Tensor  # [batch, source, key]: what scores are computed from
-    values: Tensor  # [batch, source, memory]: what is read
-    mask: Tensor  # bool [batch, source], True = real
-
-
-class Attended(NamedTuple):
-    """What a query saw."""
-
-    context: Tensor  # [batch, memory], or [batch, time, memory] where the query had a time axis
-    weights: Tensor  # float32 at least, [batch, source], or [batch, time, source]; rows sum to 1, exactly 0 on padding
+from unrolled.layers.attention.coverage import COVERAGES, Coverage, CoveragePart
+from unrolled.layers.attention.memory import Attended, Memory
+from unrolled.layers.attention.normalisers import NORMALISERS, NormaliserPart, Softmax
+from unrolled.layers.attention.reach import REACHES, Global, ReachPart
+from unrolled.layers.cells.base import State
 
 
 class Attention(nn.Module, abc.ABC):
-    """The base of all: α_j = softmax_j(e_j) over real positions, c = Σ_j α_j h_j. A kind writes only its score e."""
+    """The base of all: α = normalise_j(e_j) over the real positions within reach, c = Σ_j α_j h_j.
 
-    def __init__(self, query_size: int, memory_size: int) -> None:
+    A kind writes only its score e. Three parts go with every kind: ``reach`` says which positions a step may look at,
+    ``normaliser`` makes weights of scores, ``coverage`` lets a step know where the ones before have looked. What they
+    carry from step to step is the attention's state, a flat tuple of tensors, batch first: first the reach's, then the
+    normaliser's, then the coverage's.
+    """
+
+    heads: int | None = None
+    """How many weightings a kind makes at once; None where it has no axis for them."""
+
+    def __init__(
+        self,
+        query_size: int,
+        memory_size: int,
+        key_size: int,
+        /,
+        *,
+        reach: ReachPart,
+        normaliser: NormaliserPart,
+        coverage: CoveragePart,
+    ) -> None:
         super().__init__()
         for name, size in (("query_size", query_size), ("memory_size", memory_size)):
             if size < 1:
                 raise SettingsError(f"{name} of an attention is {size}; give a whole number of at least 1.")
         self.query_size = query_size
         self.memory_size = memory_size
+        self.key_size = key_size
+        place = "model.decoder.attention"
+        self.reach = REACHES.build(reach, query_size, where=f"{place}.reach")
+        self.normaliser = NORMALISERS.build(normaliser, where=f"{place}.normaliser")
+        self.coverage: Coverage | None = None
+        if coverage is not None:
+            self.coverage = COVERAGES.build(coverage, query_size, memory_size, key_size, where=f"{place}.coverage")
 
     @property
     def context_size(self) -> int:
         """Size of the context that `forward` returns."""
         return self.memory_size
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is a softmax over all real positions, without a state: what a fused loop may do by hand."""
+        return type(self.reach) is Global and type(self.normaliser) is Softmax and self.coverage is None
 
     def remember(self, encoded: Tensor, mask: Tensor | None = None) -> Memory:
         """Prepare ``encoded`` [batch, source, memory] for queries; ``mask`` bool [batch, source], None = all real.
@@ -60,35 +80,109 @@ class Attention(nn.Module, abc.ABC):
                 f"mask of the attention {type(self).__name__} is {mask.dtype} {list(mask.shape)}; "
                 f"it must be torch.bool {list(encoded.shape[:2])}, True = real."
             )
+        if not torch.compiler.is_compiling():
+            self._refuse_empty(mask)
+        return Memory(self.keys(encoded), self.values(encoded), mask)
+
+    def keys(self, encoded: Tensor) -> Tensor:
+        """The part of the score that needs no query, [batch, source, key]."""
+        return encoded
+
+    def values(self, encoded: Tensor) -> Tensor:
+        """What is read, [batch, source, value]."""
+        return encoded
+
+    def initial(self, memory: Memory) -> State:
+        """The state before the first step; empty where no step needs to know of another."""
+        covered: State = () if self.coverage is None else self.coverage.initial(memory)
+        mask = memory.mask if self.heads is None else memory.mask.unsqueeze(1).expand(-1, self.heads, -1)
+        return (*self.reach.initial(memory), *self.normaliser.initial(mask), *covered)
+
+    @abc.abstractmethod
+    def score(self, query: Tensor, memory: Memory) -> Tensor:
+        """Scores e [batch, time, source] of ``query`` [batch, time, query]; padding may have any score.
+
+        A kind with ``heads`` gives [batch, heads, time, source].
+        """
+
+    def read(self, weights: Tensor, memory: Memory) -> Tensor:
+        """c = Σ_j α_j h_j, [batch, time, context], of ``weights`` shaped as the scores."""
+        return torch.bmm(weights.to(memory.values.dtype), memory.values)
+
+    def forward(self, query: Tensor, memory: Memory, state: State | None = None) -> Attended:
+        """Context, weights and next state of ``query``, [batch, query] or [batch, time, query].
+
+        ``state`` is what the step before returned, None at the first. All steps are taken at once, but where a score
+        waits for the weights of the step before. Weights are float32 at least.
+        """
+        if query.dim() == 2:
+            context, weights, state, heads = self.forward(query.unsqueeze(1), memory, state)
+            return Attended(context.squeeze(1), weights.squeeze(1), state, None if heads is None else heads.squeeze(1))
+        if query.dim() != 3 or query.shape[2] != self.query_size or query.shape[0] != memory.mask.shape[0]:
+            raise UsageError(
+                f"query of the attention {type(self).__name__} has shape {list(query.shape)}; it must be "
+                f"[{memory.mask.shape[0]}, {self.query_size}] or [{memory.mask.shape[0]}, time, {self.query_size}]."
+            )
+        state = self._checked(self.initial(memory) if state is None else state, memory)
+        if self.coverage is None:
+            return self._look(query, memory, state)
+        steps: list[Attended] = []
+        for now in query.split(1, dim=1):
+            steps.append(self._look_covered(now, memory, state))
+            state = steps[-1].state
+        by_head = [step.heads for step in steps if step.heads is not None]
+        return Attended(
+            torch.cat([step.context for step in steps], dim=1),
+            torch.cat([step.weights for step in steps], dim=1),
+            state,
+            torch.cat(by_head, dim=1) if by_head else None,
+        )
+
+    def _look_covered(self, query: Tensor, memory: Memory, state: State) -> Attended:
+        """One step [batch, 1, query] whose keys are moved by the coverage."""
+        coverage = self.coverage
+        if coverage is None:
+            return self._look(query, memory, state)
+        place = len(state) - coverage.states
+        keys = memory.keys + coverage.shift(state[place:]).to(memory.keys.dtype)
+        seen = self._look(query, memory._replace(keys=keys), state[:place])
+        covered = coverage.update(query.squeeze(1), seen.weights.squeeze(1), state[place:])
+        return seen._replace(state=(*seen.state, *covered))
+
+    def _look(self, query: Tensor, memory: Memory, state: State) -> Attended:
+        """All steps of ``query`` at once, without coverage."""
+        scores = self.score(query, memory)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        near, reached = self.reach(query, memory, state[: self.reach.states])
+        hidden = ~memory.mask.unsqueeze(1)
+        if scores.dim() == 4:
+            hidden, near = hidden.unsqueeze(1), None if near is None else near.unsqueeze(1)
+        if near is not None:
+            scores = scores + near
+        scores = scores.masked_fill(hidden, float("-inf"))
+        weights, normalised = self.normaliser(scores, state[self.reach.states :])
+        context = self.read(weights, memory)
+        if self.heads is None:
+            return Attended(context, weights, (*reached, *normalised))
+        return Attended(context, weights.mean(1), (*reached, *normalised), weights.transpose(1, 2))
+
+    def _checked(self, state: State, memory: Memory) -> State:
+        count = self.reach.states + self.normaliser.states + (0 if self.coverage is None else self.coverage.states)
+        rows = memory.mask.shape[0]
+        if len(state) != count or any(tensor.shape[:1] != (rows,) for tensor in state):
+            raise UsageError(
+                f"state of the attention {type(self).__name__} has shapes {[list(tensor.shape) for tensor in state]}; "
+                f"it must be {count} tensors with {rows} rows each: None, initial(memory), or what the last step gave."
+            )
+        return state
+
+    def _refuse_empty(self, mask: Tensor) -> None:
         empty = (~mask.any(1)).nonzero().flatten().tolist()
         if empty:
             raise UsageError(
                 f"mask of the attention {type(self).__name__} has no real position in row {empty[0]}; "
                 "every row needs at least one. Leave empty rows out."
             )
-        return Memory(self.keys(encoded), encoded, mask)
-
-    def keys(self, encoded: Tensor) -> Tensor:
-        """The part of the score that needs no query, [batch, source, key]."""
-        return encoded
-
-    @abc.abstractmethod
-    def score(self, query: Tensor, memory: Memory) -> Tensor:
-        """Scores e [batch, time, source] of ``query`` [batch, time, query]; padding may have any score."""
-
-    def forward(self, query: Tensor, memory: Memory) -> Attended:
-        """Context and weights of ``query``, [batch, query] or [batch, time, query]. The softmax is float32 at least."""
-        if query.dim() == 2:
-            context, weights = self.forward(query.unsqueeze(1), memory)
-            return Attended(context.squeeze(1), weights.squeeze(1))
-        if query.dim() != 3 or query.shape[2] != self.query_size or query.shape[0] != memory.mask.shape[0]:
-            raise UsageError(
-                f"query of the attention {type(self).__name__} has shape {list(query.shape)}; it must be "
-                f"[{memory.mask.shape[0]}, {self.query_size}] or [{memory.mask.shape[0]}, time, {self.query_size}]."
-            )
-        scores = self.score(query, memory).masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
-        weights = scores.softmax(2, dtype=torch.promote_types(scores.dtype, torch.float32))
-        return Attended(torch.bmm(weights.to(memory.values.dtype), memory.values), weights)
 
 
 ATTENTIONS: Registry[Attention] = Registry("attention")

@@ -69,7 +69,7 @@ class QueryAfter(Decoder):
     def step(self, embedded: Tensor, state: State) -> Decoded:
         memory, fed, moving = self._split(state)
         hidden, moving = self.recurrent.step(torch.cat((embedded, *fed), dim=-1), moving)
-        context, weights = self.attention(hidden, memory)
+        context, weights, *_ = self.attention(hidden, memory)
         output = self.readout((hidden, context))
         return Decoded(output, weights, (*memory, *((output,) if fed else ()), *moving))
 
@@ -78,7 +78,7 @@ class QueryAfter(Decoder):
         if fed:
             return self._feed(embedded, memory, fed[0], moving)
         hidden, _ = self.recurrent(embedded, None, moving)
-        context, weights = self.attention(hidden, memory)
+        context, weights, *_ = self.attention(hidden, memory)
         return Unrolled(self.readout((hidden, context)), weights)
 
     def _feed(self, embedded: Tensor, memory: Memory, fed: Tensor, moving: State) -> Unrolled:
@@ -89,7 +89,7 @@ class QueryAfter(Decoder):
         outputs, weights = [], []
         for now in projected.unbind(1):
             hidden, moving = loop.advance(now + feed.product(fed), moving)
-            context, looked = self.attention(hidden, memory)
+            context, looked, *_ = self.attention(hidden, memory)
             fed = self.readout((hidden, context), mix)
             outputs.append(fed)
             weights.append(looked)

@@ -64,7 +64,7 @@ class QueryBefore(Decoder):
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
         memory, lowest, *upper = self._split(state)
-        context, weights = self.attention(lowest[0], memory)
+        context, weights, *_ = self.attention(lowest[0], memory)
         new = self.cell(torch.cat((embedded, context), dim=-1), lowest)
         output, ends = new[0], list(new)
         for layer, own in zip(self.upper, upper, strict=True):

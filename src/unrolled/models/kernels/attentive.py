@@ -59,7 +59,7 @@ def step_by_step(
     """The plain loop: what the one operation must equal."""
     outputs, contexts, weights = [], [], []
     for now in projected.unbind(0):
-        context, looked = attention(state[0], memory)
+        context, looked, *_ = attention(state[0], memory)
         state = cell.advance(now + functional.linear(context, of_context), state)
         outputs.append(state[0])
         contexts.append(context)

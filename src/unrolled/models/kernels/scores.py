@@ -108,7 +108,7 @@ _KINDS: dict[type[Attention], type[HandScore]] = {
 
 def hand_score(attention: Attention) -> type[HandScore] | None:
     """The hand-written score of ``attention``, or None where it has none: then the plain loop runs."""
-    return _KINDS.get(type(attention))
+    return _KINDS.get(type(attention)) if attention.plain else None
 
 
 def learned(attention: Attention, product: torch.dtype, sums: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
