@@ -1,4 +1,4 @@
-"""Cross-entropy as a sum over symbols, so that any split of a batch adds up."""
+"""Cross-entropy as a sum over symbols, so that any split of a batch adds up; a vocabulary is never held whole."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from unrolled.base.errors import UsageError
+from unrolled.layers.kernels.choose import product_type
 
-BLOCK = 1 << 18
+BLOCK = 1 << 17
 """Numbers that are worked on at a time: what stays in a processor's cache."""
+
+HELD = 1 << 23
+"""Logits that `linear_cross_entropy` holds at a time: enough that each product runs at full speed."""
+
+SLAB = 2048
+"""Symbols whose weights' gradient is worked on at a time: a bfloat16 product is added up while it is in the cache."""
+
+ROUND = 64
+"""Rows; oneDNN makes a kernel for each shape that it meets, so the largest product shall meet few."""
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -28,12 +38,96 @@ def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Te
             f"logits have shape {list(logits.shape)} and targets {list(targets.shape)}; "
             "they must be [n, vocabulary] and [n]."
         )
-    if not 0.0 <= smoothing < 1.0:
-        raise UsageError(f"smoothing {smoothing} was given; it must be at least 0 and below 1.")
+    _check(smoothing)
     if logits.device.type == "cpu":
         return _ByBlocks.apply(logits, targets, smoothing)
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return functional.cross_entropy(exact, targets, reduction="sum", label_smoothing=smoothing)
+
+
+def linear_cross_entropy(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float = 0.0
+) -> Tensor:
+    """cross_entropy(``hidden`` [n, size] · ``weight`` [vocabulary, size]ᵀ + ``bias`` [vocabulary], ``targets`` [n]).
+
+    The logits of all rows are never held at once: for some rows at a time they are computed, turned into the gradient
+    softmax - target in their place, and multiplied into the gradients of the three (as in Cut Your Losses, Wijmans et
+    al. 2025, arXiv:2411.09009). Products are in autocast's type where it is on; softmax and sums over rows in float32
+    or wider. The result can be differentiated once.
+    """
+    if (
+        hidden.dim() != 2
+        or weight.dim() != 2
+        or hidden.shape[1] != weight.shape[1]
+        or targets.shape != hidden.shape[:1]
+    ):
+        raise UsageError(
+            f"hidden has shape {list(hidden.shape)}, weight {list(weight.shape)} and targets {list(targets.shape)}; "
+            "they must be [n, size], [vocabulary, size] and [n]."
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise UsageError(f"bias has shape {list(bias.shape)}; with this weight it must be {list(weight.shape[:1])}.")
+    _check(smoothing)
+    dtype = product_type(hidden)
+    with torch.autocast(hidden.device.type, enabled=False):
+        return _Linear.apply(hidden, weight, bias, targets, smoothing, dtype)
+
+
+def _check(smoothing: float) -> None:
+    if not 0.0 <= smoothing < 1.0:
+        raise UsageError(f"smoothing {smoothing} was given; it must be at least 0 and below 1.")
+
+
+class _Sums:
+    """What a loss adds up while it walks over rows: itself, and the gradient's rows where somebody asks."""
+
+    def __init__(self, like: Tensor, vocabulary: int | None) -> None:
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        self.loss = like.new_zeros((), dtype=dtype)
+        self.rows = None if vocabulary is None else like.new_zeros(vocabulary, dtype=dtype)
+
+    def add(self, logits: Tensor, targets: Tensor, smoothing: float, into: Tensor | None) -> None:
+        """Walk over ``logits`` [n, vocabulary]; softmax - target goes ``into`` a tensor like them, perhaps themselves.
+
+        -Σ log p_gold = Σ log Σ exp(l - max l) - (l_gold - max l), some rows at a time, which stay in the cache.
+        """
+        count, vocabulary = logits.shape
+        size = max(1, BLOCK // max(1, vocabulary)) if logits.device.type == "cpu" else max(1, count)
+        for start in range(0, count, size):
+            block, gold = logits[start : start + size], targets[start : start + size].unsqueeze(1)
+            work = block.to(self.loss.dtype, copy=into is not logits)
+            work.sub_(work.amax(dim=1, keepdim=True))
+            self.loss -= (1 - smoothing) * work.gather(1, gold).sum()
+            if smoothing:
+                self.loss -= smoothing / vocabulary * work.sum()
+            norm = work.exp_().sum(dim=1, keepdim=True)
+            self.loss += norm.log().sum()
+            if into is None:
+                continue
+            work.div_(norm)
+            if smoothing:
+                work.sub_(smoothing / vocabulary)
+            work.scatter_add_(1, gold, work.new_full(gold.shape, smoothing - 1))
+            if self.rows is not None:
+                self.rows += work.sum(dim=0)
+            if work is not block:
+                into[start : start + size] = work
+
+
+class _Gathered:
+    """Σ over portions of gradientᵀ · input in float32 or wider, a slab of the vocabulary at a time."""
+
+    def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
+        self.sum = torch.zeros_like(weight, dtype=dtype)
+
+    def add(self, gradient: Tensor, given: Tensor) -> None:
+        size = SLAB if gradient.device.type == "cpu" else max(1, len(self.sum))
+        for start in range(0, len(self.sum), size):
+            part, left = self.sum[start : start + size], gradient[:, start : start + size].t()
+            if part.dtype == given.dtype:
+                part.addmm_(left, given)
+            else:
+                part.add_(left.mm(given))
 
 
 class _ByBlocks(Function):
@@ -41,28 +135,67 @@ class _ByBlocks(Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-        work = torch.promote_types(logits.dtype, torch.float32)
-        rows, vocabulary = max(1, BLOCK // max(1, logits.shape[1])), logits.shape[1]
-        wanted = ctx.needs_input_grad[0]
-        gradient = torch.empty_like(logits) if wanted else None
-        total = torch.zeros((), dtype=work)
-        for start in range(0, len(logits), rows):
-            block, gold = logits[start : start + rows].to(work), targets[start : start + rows].unsqueeze(1)
-            said = block.log_softmax(dim=1)
-            total -= (1 - smoothing) * said.gather(1, gold).sum()
-            if smoothing:
-                total -= smoothing / vocabulary * said.sum()
-            if gradient is not None:
-                said.exp_()
-                if smoothing:
-                    said.sub_(smoothing / vocabulary)
-                said.scatter_add_(1, gold, said.new_full(gold.shape, smoothing - 1))
-                gradient[start : start + rows] = said
+        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
+        sums = _Sums(logits, None)
+        sums.add(logits, targets, smoothing, gradient)
         ctx.save_for_backward(*(() if gradient is None else (gradient,)))
-        return total
+        return sums.loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
         return gradient if scale == 1 else gradient * scale.to(gradient.dtype), None, None
+
+
+class _Linear(Function):
+    """The loss of a linear layer, and its gradients to all three operands, taken on the way."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        of_hidden, of_weight, of_bias = ctx.needs_input_grad[:3]
+        backward = of_hidden or of_weight or of_bias
+        held = weight.to(dtype), None if bias is None else bias.to(dtype)
+        sums = _Sums(hidden, len(weight) if of_bias else None)
+        to_hidden = torch.empty_like(hidden) if of_hidden else None
+        to_weight = _Gathered(weight, sums.loss.dtype) if of_weight else None
+        for rows in _portions(len(hidden), len(weight)):
+            part = hidden[rows].to(dtype)
+            real = len(part)
+            part = functional.pad(part, (0, 0, 0, -real % ROUND)) if dtype is torch.bfloat16 else part
+            logits = functional.linear(part, *held)
+            said = logits[:real]
+            sums.add(said, targets[rows], smoothing, said if backward else None)
+            logits[real:] = 0
+            if to_hidden is not None:
+                to_hidden[rows] = logits.mm(held[0])[:real]
+            if to_weight is not None:
+                to_weight.add(logits, part)
+        ctx.save_for_backward(to_hidden, None if to_weight is None else to_weight.sum, sums.rows)
+        ctx.types = hidden.dtype, weight.dtype, None if bias is None else bias.dtype
+        return sums.loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        found = ctx.saved_tensors
+        if scale.device.type != "cpu" or scale != 1:
+            found = tuple(None if tensor is None else tensor * scale.to(tensor.dtype) for tensor in found)
+        cast = (None if tensor is None else tensor.to(dtype) for tensor, dtype in zip(found, ctx.types, strict=True))
+        return (*cast, None, None, None)
+
+
+def _portions(count: int, vocabulary: int) -> list[slice]:
+    """Even portions of rows, each of at most HELD logits where that is more than ROUND rows."""
+    most = max(1, HELD // max(1, vocabulary) // ROUND) * ROUND
+    pieces = max(1, -(-count // most))
+    size = max(1, -(-count // pieces // ROUND) * ROUND)
+    return [slice(start, start + size) for start in range(0, count, size)]

@@ -11,9 +11,7 @@ from torch.nn import functional
 
 from unrolled.layers import Embedding
 from unrolled.layers.kernels.choose import product_type
-
-ROUND = 64
-"""Rows; oneDNN makes a kernel for each shape that it meets, so the largest product shall meet few."""
+from unrolled.layers.loss import ROUND, linear_cross_entropy
 
 
 class Output(nn.Module):
@@ -31,6 +29,15 @@ class Output(nn.Module):
             nn.Parameter(nn.init.xavier_uniform_(Tensor(vocabulary_size, size))) if tied is None else tied.weight
         )
         self.bias = nn.Parameter(self.weight.new_zeros(vocabulary_size))
+
+    def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        """Σ cross-entropy of ``targets`` [n] under softmax(logits of ``hidden`` [n, size]), which are never all held.
+
+        What `unrolled.layers.cross_entropy` says of the logits, smoothing too, in a fraction of the memory.
+        """
+        if self.projection is not None:
+            hidden = self.projection(hidden)
+        return linear_cross_entropy(hidden, self.weight, self.bias, targets, smoothing)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Logits [n, vocabulary] of ``hidden`` [n, size]."""
