@@ -15,15 +15,33 @@ from unrolled.layers.kernels.choose import kernel_for
 ROWS, TIME, INPUT, HIDDEN = 3, 7, 2, 5
 
 
+RANGES = {
+    "hidden_size": (),
+    "recurrent_init": (),
+    "forget_bias": (),
+    "projection_size": (3,),
+    "recurrent_dropout": (0.4,),
+    "zoneout": (0.3,),
+    "outer_bias": (),
+}
+"""Values of the settings that are no closed choice; none where a setting changes no equation."""
+
+
 def variants():
-    """Each kind with its defaults, then with every other value of each closed choice of equations."""
+    """Each kind with its defaults, then with another value of each setting; and with all options at once."""
     for kind in CELLS:
         yield {"kind": kind}
         for name, (annotation, default) in choices(CELLS[kind]).items():
             values = (True, False) if annotation is bool else typing.get_args(annotation)
-            yield from (
-                {"kind": kind, name: value} for value in values if value != default and name != "recurrent_init"
-            )
+            for value in RANGES.get(name, values):
+                if value != default and not (name == "peephole" and isinstance(value, bool)):
+                    yield {"kind": kind, name: value}
+    everything = {"layer_norm": True, "recurrent_dropout": 0.4, "zoneout": 0.3}
+    yield {"kind": "gru", "reset": "after", "outer_bias": True}
+    yield {"kind": "gru", "reset": "after", "outer_bias": True, **everything}
+    yield {"kind": "gru", **everything}
+    for peephole in ("diagonal", "full"):
+        yield {"kind": "lstm", "peephole": peephole, "coupled": True, "projection_size": 3, **everything}
 
 
 every_cell = pytest.mark.parametrize("cell", list(variants()), ids=lambda cell: "-".join(map(str, cell.values())))
@@ -35,7 +53,7 @@ def build(cell, dtype=torch.float64, **options):
     network = Recurrent(INPUT, cell={**cell, "hidden_size": HIDDEN}, **options).to(dtype)
     for weight in network.parameters():
         torch.nn.init.normal_(weight, std=0.4)
-    return network
+    return network.eval()
 
 
 def example(lengths, dtype=torch.float64):
@@ -54,6 +72,7 @@ def results(network, x, mask, state):
     x = x.clone().requires_grad_()
     state = None if state is None else tuple(tensor.clone().requires_grad_() for tensor in state)
     network.zero_grad()
+    torch.manual_seed(19)
     output, ends = network(x, mask, state)
     torch.manual_seed(17)
     parts = [torch.randn(tensor.shape, dtype=x.dtype) for tensor in (output, *ends)]
@@ -73,6 +92,20 @@ def test_the_chosen_path_equals_the_plain_loop_in_values_and_gradients(cell, len
     expected = results(network, x, mask, state)
     network.path = None
     torch.testing.assert_close(results(network, x, mask, state), expected, rtol=1e-11, atol=1e-11)
+
+
+@every_cell
+def test_in_training_the_chosen_path_equals_the_plain_loop_given_the_same_draws(cell):
+    network = build(cell, layers=2, bidirectional=True).train()
+    x, mask = example([7, 4, 1])
+    state = first_state(network, ROWS)
+    network.path = "plain"
+    expected = results(network, x, mask, state)
+    network.path = None
+    torch.testing.assert_close(results(network, x, mask, state), expected, rtol=1e-11, atol=1e-11)
+    network.eval()
+    differs = not torch.allclose(network(x, mask, state).output, expected[0][0])
+    assert differs == any(name in cell for name in ("zoneout", "recurrent_dropout"))
 
 
 @every_cell
@@ -122,7 +155,8 @@ def test_gradients_agree_with_finite_differences(cell):
         return output, *ends
 
     given_tensors = (x, *first_state(network, ROWS), *(weight.detach() for weight in network.parameters()))
-    assert torch.autograd.gradcheck(run, tuple(tensor.clone().requires_grad_() for tensor in given_tensors))
+    inputs = tuple(tensor.clone().requires_grad_() for tensor in given_tensors)
+    assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
 
 
 @every_cell
@@ -191,8 +225,8 @@ def test_a_saved_state_dict_gives_the_same_numbers(cell):
 @every_cell
 def test_the_formula_counts_the_parameters(cell):
     built = CELLS.build({**cell, "hidden_size": 5}, 3)
-    spelled = re.sub(r"(?<=[\dmn)])(?=[mn(])", "*", built.formula.replace("²", "**2"))
-    assert eval(spelled, {"m": 3, "n": 5}) == sum(weight.numel() for weight in built.parameters())
+    spelled = re.sub(r"(?<=[\dmnp)])(?=[mnp(])", "*", built.formula.replace("²", "**2"))
+    assert eval(spelled, dict(built.letters)) == sum(weight.numel() for weight in built.parameters())
 
 
 @every_cell

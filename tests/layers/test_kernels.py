@@ -45,8 +45,8 @@ def test_a_cell_without_a_kernel_runs_by_the_plain_loop():
     class Other(CELLS["lstm"]):
         """Another cell, of which no kernel knows."""
 
-        def advance(self, projected, state):
-            return tuple(tensor * 0.5 for tensor in super().advance(projected, state))
+        def move(self, projected, state, seen):
+            return tuple(tensor * 0.5 for tensor in super().move(projected, state, seen))
 
     torch.manual_seed(0)
     network = Recurrent(2, cell={"kind": "lstm", "hidden_size": 5})

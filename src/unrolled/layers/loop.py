@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells import Cell, State
+from unrolled.layers.cells.base import Noise
 from unrolled.layers.dropout import Dropout, LockedDropout
 from unrolled.layers.kernels.choose import has_inner_bias, kernel_for, product_type
 from unrolled.layers.kernels.deferred import Deferred, step_cell
@@ -14,7 +15,7 @@ from unrolled.layers.kernels.deferred import Deferred, step_cell
 class Loop:
     """One pass of a unidirectional `Recurrent` over a sequence, step by step; make a new one for every sequence.
 
-    Weights are cast once, locked dropout is drawn once, and in training the weight gradients of all steps are one
+    Weights are cast once, locked and recurrent dropout are drawn once, and in training the weight gradients of all steps are one
     product. `project` the inputs of all steps at once where they are known.
     """
 
@@ -30,7 +31,7 @@ class Loop:
         return self._cells[0].project(x)
 
     def advance(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step of all layers from a projected input [batch, gates * hidden]: output [batch, hidden] and state."""
+        """One step of all layers from a projected input [batch, gates * hidden]: output [batch, output] and state."""
         new: list[Tensor] = []
         output = projected
         width = len(state) // len(self._held)
@@ -64,6 +65,7 @@ class _Held:
         self._hidden: Deferred | None = None
         self._bias: Tensor | None = None
         self._inner_bias: Tensor | None = None
+        self._noise: Noise | None = None
 
     def project(self, x: Tensor) -> Tensor:
         """One step's input product, [batch, input] → [batch, gates * hidden]."""
@@ -77,8 +79,15 @@ class _Held:
         self._hold(projected)
         kernel = kernel_for(self.cell, [len(projected)])
         if kernel is None or self._hidden is None:
-            return self.cell.advance(projected, state)
+            return self.cell.advance(projected, state, self._draw(state[0]))
         return step_cell(kernel, self._hidden, self._inner_bias, projected, state)
+
+    def _draw(self, h: Tensor) -> Noise:
+        """The step's noise: recurrent dropout is drawn once, zoneout every time."""
+        if self._noise is None:
+            self._noise = self.cell.draw(len(h), h)
+            return self._noise
+        return self._noise._replace(kept=self.cell.keep(len(h), h))
 
     def _hold(self, like: Tensor) -> None:
         if self._ready:

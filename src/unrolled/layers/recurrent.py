@@ -20,7 +20,7 @@ from unrolled.layers.loop import Loop
 class Sequence(NamedTuple):
     """A whole sequence run through."""
 
-    output: Tensor  # [batch, time, directions * hidden], exactly 0 at padding
+    output: Tensor  # [batch, time, directions * output], exactly 0 at padding
     state: State  # at each row's true end (the backward direction's: at its first symbol); see `Recurrent`
 
 
@@ -31,9 +31,13 @@ class Recurrent(nn.Module):
     Paliwal 1997). ``dropout`` is between layers, ``plain`` or ``locked`` (one draw for all steps); ``residual`` adds
     a layer's input to its output from the second layer on (Wu et al. 2016, GNMT).
 
-    A state is a flat tuple of tensors [batch, hidden]: layer by layer, in each the forward and then the backward
-    direction, in each the cell's own tensors (``h`` first). What a row gets never depends on its neighbours or on
-    its padding. ``path`` forces a way of running (see kernels/choose.py); None, the default, chooses the fastest.
+    A state is a flat tuple of tensors [batch, size]: layer by layer, in each the forward and then the backward
+    direction, in each the cell's own tensors (``h`` first). It starts at ``initial``: zeros, or a vector for each tensor
+    that is learned (and starts at zeros). What a row gets never depends on its neighbours or on its padding. ``path``
+    forces a way of running (see kernels/choose.py); None, the default, chooses the fastest.
+
+    To go on where the last piece of the same rows ended (truncated backpropagation through time), give each piece
+    what `carry` makes of the state before.
     """
 
     path: Path | None = None
@@ -49,10 +53,13 @@ class Recurrent(nn.Module):
         dropout: float = 0.0,
         dropout_kind: Literal["plain", "locked"] = "plain",
         residual: bool = False,
+        initial: Literal["zeros", "learned"] = "zeros",
     ) -> None:
         super().__init__()
         if layers < 1:
             raise SettingsError(f"layers {layers} was given; a recurrent network has at least 1.")
+        if initial not in ("zeros", "learned"):
+            raise SettingsError(f"initial {initial!r} of a recurrent network is not known. Known: learned, zeros.")
         self.input_size = input_size
         self.layers = layers
         self.directions = 2 if bidirectional else 1
@@ -60,27 +67,58 @@ class Recurrent(nn.Module):
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout})
         cells: list[Cell] = []
         for layer in range(layers):
-            size = cells[-1].hidden_size * self.directions if layer else input_size
+            size = cells[-1].output_size * self.directions if layer else input_size
             cells.extend(CELLS.build(cell, size) for _ in range(self.directions))
         self.cells = nn.ModuleList(cells)
         self.hidden_size = cells[0].hidden_size
-        self.output_size = self.hidden_size * self.directions
+        self.output_size = cells[0].output_size * self.directions
         self._width = len(cells[0].state_names)
+        self.first: nn.ParameterList | None = None
+        if initial == "learned":
+            self.first = nn.ParameterList(nn.Parameter(torch.zeros(size)) for size in self.state_sizes)
 
     @property
     def state_sizes(self) -> tuple[int, ...]:
         """Sizes of the state's tensors, each [batch, size]."""
-        return (self.hidden_size,) * (len(self.cells) * self._width)
+        return cast(Cell, self.cells[0]).state_sizes * len(self.cells)
 
     def initial(self, batch: int, like: Tensor) -> State:
-        """Zeros for ``batch`` rows, with the type and the device of ``like``."""
-        return tuple(like.new_zeros(batch, size) for size in self.state_sizes)
+        """The first state of ``batch`` rows, zeros or learned, with the type and the device of ``like``."""
+        if self.first is None:
+            return tuple(like.new_zeros(batch, size) for size in self.state_sizes)
+        return tuple(first.to(like).expand(batch, -1) for first in self.first)
+
+    def carry(self, state: State, starts: Tensor | None = None) -> State:
+        """The state with which the next piece of the same rows begins: cut off from the graph that made it.
+
+        Rows where ``starts`` bool [batch] is True begin anew, at the first state: a new document starts there.
+        UsageError for two directions, whose backward one knows no piece before.
+        """
+        if self.directions == 2:
+            raise UsageError(
+                "a bidirectional Recurrent cannot carry its state to the next piece: its backward direction comes from "
+                "the other side. Set bidirectional: false."
+            )
+        rows = len(state[0]) if isinstance(state, tuple) and state else 0
+        check_state(state, self.state_sizes, rows, "Recurrent")
+        kept = tuple(tensor.detach() for tensor in state)
+        if starts is None:
+            return kept
+        if starts.dtype is not torch.bool or starts.shape != (rows,):
+            raise UsageError(
+                f"starts of Recurrent.carry is {starts.dtype} {list(starts.shape)}; it must be torch.bool [{rows}], "
+                "True where a row begins a new document."
+            )
+        anew = starts.unsqueeze(1)
+        return tuple(
+            torch.where(anew, first, old) for first, old in zip(self.initial(rows, kept[0]), kept, strict=True)
+        )
 
     def forward(self, x: Tensor, mask: Tensor | None = None, state: State | None = None) -> Sequence:
         """Run ``x`` [batch, time, input] through; ``mask`` bool [batch, time], True = real, None = all real.
 
-        Each row's real positions come first and are at least one. ``state`` None is zeros. UsageError for anything
-        else.
+        Each row's real positions come first and are at least one. ``state`` None is the first state. UsageError for
+        anything else.
         """
         if x.dim() != 3 or x.shape[2] != self.input_size or 0 in x.shape:
             raise UsageError(
@@ -89,6 +127,8 @@ class Recurrent(nn.Module):
             )
         if state is not None:
             check_state(state, self.state_sizes, len(x), "Recurrent")
+        elif self.first is not None:
+            state = self.initial(len(x), x)
         order = order_of(mask, x)
         packed = order.pack(x)
         ends: list[Tensor] = []
@@ -123,14 +163,17 @@ class Recurrent(nn.Module):
         return cast(Cell, self.cells[0]).project(x)
 
     def advance(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step of all layers from a projected input [batch, gates * hidden]: output [batch, hidden] and state.
+        """One step of all layers from a projected input [batch, gates * hidden]: output [batch, output] and state.
 
-        To train through many steps use `loop`, which is faster, and which locked dropout needs (UsageError).
+        To train through many steps use `loop`, which is faster, and which what is drawn once a sequence needs
+        (locked and recurrent dropout: UsageError).
         """
-        if self.dropout.active and isinstance(self.dropout, LockedDropout):
-            raise UsageError(
-                "locked dropout is one draw for a whole sequence; train step by step with Recurrent.loop()."
-            )
+        for name, drawn in (
+            ("locked dropout", self.dropout.active and isinstance(self.dropout, LockedDropout)),
+            ("recurrent dropout", self.training and cast(Cell, self.cells[0]).recurrent_dropout > 0),
+        ):
+            if drawn:
+                raise UsageError(f"{name} is one draw for a whole sequence; train step by step with Recurrent.loop().")
         return self.loop(deferred=False).advance(projected, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:

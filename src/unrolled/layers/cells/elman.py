@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from unrolled.base.errors import SettingsError
@@ -17,7 +16,7 @@ class Elman(Cell):
 
     h' = g(U h + W x + b)             g = tanh or relu
 
-    State: (h,).
+    State: (h,). It has no gates, and none of the gated cells' options.
     """
 
     gates = ("hidden",)
@@ -37,7 +36,6 @@ class Elman(Cell):
             raise SettingsError(f"activation {activation!r} of the cell 'elman' is not known. Known: relu, tanh.")
         self.activation = activation
 
-    def advance(self, projected: Tensor, state: State) -> State:
-        (h,) = state
-        total = torch.addmm(projected, h.to(projected.dtype), self.hidden_weight.t())
+    def move(self, projected: Tensor, state: State, seen: Tensor | None) -> State:
+        total = self.add_past(projected, state[0], seen, self.rows("hidden"))
         return (total.tanh() if self.activation == "tanh" else total.relu(),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
 from unrolled.layers.cells.base import CELLS, Cell, Initialisation, State
@@ -18,10 +18,11 @@ class GRU(Cell):
     z = σ(W_z [h, x] + b_z)           how much of the new state comes in
     r = σ(W_r [h, x] + b_r)           how much of the past the candidate sees
     n = tanh(W x + U (r * h) + b)     the candidate, the reset gate ``before`` the product
-    n = tanh(W x + r * (U h + b))     or ``after`` it, as cuDNN and torch.nn.GRU have it
+    n = tanh(W x + c + r * (U h + b)) or ``after`` it, as cuDNN and torch.nn.GRU have it
     h' = (1 - z) * h + z * n
 
-    State: (h,). PyTorch and ONNX write z for what is 1 - z here.
+    State: (h,). PyTorch and ONNX write z for what is 1 - z here. ``outer_bias`` adds the c that no gate touches, which
+    torch.nn, Keras and ONNX have with the reset gate after the product; without, c is 0.
 
     ``layer_norm`` (Ba et al. 2016): the rows of z and r are normalised together, the candidate's by themselves, in the
     input product and in the hidden one: LN(W_zr x) + LN(U_zr h) + b_zr, and LN(W x) + LN(U (r * h)) + b or
@@ -39,6 +40,7 @@ class GRU(Cell):
         *,
         hidden_size: int = 128,
         reset: Literal["before", "after"] = "before",
+        outer_bias: bool = False,
         layer_norm: bool = False,
         recurrent_dropout: float = 0.0,
         zoneout: float = 0.0,
@@ -55,15 +57,21 @@ class GRU(Cell):
         if reset not in ("before", "after"):
             raise SettingsError(f"reset {reset!r} of the cell 'gru' is not known. Known: after, before.")
         self.reset = reset
-        if layer_norm:
-            self.formula += " + 6n"
+        if outer_bias and reset == "before":
+            raise SettingsError(
+                "outer_bias of the cell 'gru' needs reset 'after': before the product the candidate has one bias, "
+                "which no gate touches."
+            )
+        self.outer_bias = nn.Parameter(torch.zeros(hidden_size)) if outer_bias else None
+        self.formula += (" + n" if outer_bias else "") + (" + 6n" if layer_norm else "")
 
     def biases(self) -> tuple[Tensor, Tensor]:
         if self.reset == "before":
             return super().biases()
         inside = self.bias[self.rows("candidate")]
         others = self.bias[: 2 * self.hidden_size]
-        return torch.cat((others, torch.zeros_like(inside))), torch.cat((torch.zeros_like(others), inside))
+        outside = torch.zeros_like(inside) if self.outer_bias is None else self.outer_bias
+        return torch.cat((others, outside)), torch.cat((torch.zeros_like(others), inside))
 
     def move(self, projected: Tensor, state: State, seen: Tensor | None) -> State:
         (h,) = state

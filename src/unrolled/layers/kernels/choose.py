@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman, State
+from unrolled.layers.cells.base import SILENCE
 from unrolled.layers.kernels.base import Kernel, WholeSequence
 from unrolled.layers.kernels.elman import ElmanKernel
 from unrolled.layers.kernels.fused import fusable, fused_packed, fused_padded
@@ -31,7 +32,7 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     dtype = product_type(x)
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():
         return "packed"
-    if type(cell) is LSTM and x.device.type == "cpu" and torch.backends.mkldnn.is_available():
+    if type(cell) is LSTM and cell.bare and x.device.type == "cpu" and torch.backends.mkldnn.is_available():
         if dtype is torch.bfloat16 and order.fill >= PADDED_FROM_FILL:
             return "padded"
         if dtype is torch.float32 and order.even:
@@ -44,7 +45,7 @@ PADDED_FROM_FILL = 0.5
 
 
 def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | None = None) -> tuple[Tensor, State]:
-    """Run ``cell`` over packed ``x`` [Σ counts, input]: packed outputs [Σ counts, hidden], the sorted rows' last state.
+    """Run ``cell`` over packed ``x`` [Σ counts, input]: packed outputs [Σ counts, output], the sorted rows' last state.
 
     ``state`` None is zeros. ``path`` forces one; None chooses. Under autocast products are in its type and the
     outputs too; states stay float32.
@@ -56,6 +57,7 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
     path = path or choose(cell, x, order)
     dtype = product_type(x)
     work = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+    noise = cell.draw(order.batch, x.new_empty(0, dtype=work), symbols=order.size) if cell.noisy else SILENCE
     kernel = kernel_for(cell, order.counts)
     if path == "whole" and kernel is not None:
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
@@ -65,7 +67,7 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
     if state is None:
         state = cell.initial(order.batch, x.new_empty(0, dtype=work))
     if path == "plain":
-        return plain(cell, x, order, state)
+        return plain(cell, x, order, state, noise)
     if path == "padded" and isinstance(cell, LSTM):
         output, last = fused_padded(cell, x, order, state, dtype)
     else:
@@ -78,7 +80,7 @@ def possible(cell: Cell) -> list[Path]:
     paths: list[Path] = ["plain"]
     if kernel_for(cell, [1]) is not None:
         paths.append("whole")
-    if type(cell) is LSTM:
+    if type(cell) is LSTM and cell.bare:
         paths.append("padded")
     if fusable(cell):
         paths.append("packed")
@@ -92,6 +94,8 @@ def has_inner_bias(cell: Cell) -> bool:
 
 def kernel_for(cell: Cell, counts: list[int]) -> Kernel | None:
     """A kernel for one call over steps of ``counts`` rows, or None where the cell has none."""
+    if not cell.bare:
+        return None
     if type(cell) is LSTM:
         return LSTMKernel(counts)
     if type(cell) is GRU:

@@ -15,7 +15,7 @@ _STILL = 1e9  # σ(±1e9) is exactly 1 and 0 in every type
 
 def fusable(cell: Cell) -> bool:
     """Whether cuDNN has this cell: LSTM, Elman, and the GRU with its reset gate after the product."""
-    return type(cell) in (LSTM, Elman) or (type(cell) is GRU and cell.reset == "after")
+    return cell.bare and (type(cell) in (LSTM, Elman) or (type(cell) is GRU and cell.reset == "after"))
 
 
 def fused_packed(cell: Cell, x: Tensor, order: Order, state: State, dtype: torch.dtype) -> tuple[Tensor, State]:
