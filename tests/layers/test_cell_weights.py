@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unrolled.base.errors import SettingsError, UsageError
-from unrolled.layers import CELLS, GRU, LSTM, Elman
+from unrolled.layers.cells import CELLS, GRU, LSTM, Elman
 
 
 @pytest.mark.parametrize("kind", list(CELLS))

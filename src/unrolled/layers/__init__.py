@@ -1,11 +1,13 @@
-"""Layers as torch modules: cells, the recurrence over them, attention, embedding, dropout, loss."""
+"""Layers as torch modules: recurrences over cells, drop-ins for torch.nn's, attention, embedding, dropout, loss."""
 
 from unrolled.layers.attention import ATTENTIONS, Attended, Attention, Memory
-from unrolled.layers.cells import CELLS, GRU, LSTM, Cell, Elman, State
+from unrolled.layers.cells import CELLS, Cell, State
 from unrolled.layers.dropout import DROPOUTS, LockedDropout, PlainDropout
 from unrolled.layers.embedding import Embedding
 from unrolled.layers.loss import cross_entropy
+from unrolled.layers.modules import GRU, LSTM, Elman
 from unrolled.layers.recurrent import Recurrent, Sequence
+from unrolled.layers.weights import OnnxLayer, load_keras, load_onnx, load_torch, to_keras, to_onnx, to_torch
 
 __all__ = [
     "ATTENTIONS",
@@ -20,9 +22,16 @@ __all__ = [
     "Embedding",
     "LockedDropout",
     "Memory",
+    "OnnxLayer",
     "PlainDropout",
     "Recurrent",
     "Sequence",
     "State",
     "cross_entropy",
+    "load_keras",
+    "load_onnx",
+    "load_torch",
+    "to_keras",
+    "to_onnx",
+    "to_torch",
 ]
