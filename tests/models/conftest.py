@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -11,6 +13,8 @@ from torch import Tensor
 
 from unrolled.base.protocol import BEGIN, END, PAD
 from unrolled.models import Seq2Seq
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `small_parts`
 
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 11, 13
 

@@ -13,7 +13,7 @@ from unrolled.layers import ATTENTIONS, CELLS, Attention, Cell, Memory
 from unrolled.models.kernels import attentive
 from unrolled.models.kernels.attentive import Walked, attend_and_advance, step_by_step
 
-BATCH, SOURCE, TIME, HIDDEN, MEMORY = 3, 4, 5, 2, 7
+BATCH, SOURCE, TIME, HIDDEN, MEMORY, EMBEDDING = 3, 4, 5, 2, 7, 3
 CELL_KINDS = [
     {"kind": "elman"},
     {"kind": "elman", "activation": "relu"},
@@ -36,16 +36,14 @@ class Case:
     def __init__(self, cell: dict, attention: dict, dtype: torch.dtype = torch.float64) -> None:
         torch.manual_seed(3)
         memory_size = HIDDEN if "dot" in attention["kind"] else MEMORY
-        self.cell: Cell = CELLS.build({**cell, "hidden_size": HIDDEN}, 3)
+        self.cell: Cell = CELLS.build({**cell, "hidden_size": HIDDEN}, EMBEDDING + memory_size)
         self.attention: Attention = ATTENTIONS.build(attention, HIDDEN, memory_size)
-        gates = len(self.cell.gates) * HIDDEN
         for module in (self.cell, self.attention):
             module.to(dtype)
             for weight in module.parameters():
                 nn.init.normal_(weight)
         self.tensors = {
-            "projected": torch.randn(TIME, BATCH, gates, dtype=dtype),
-            "of_context": torch.randn(gates, memory_size, dtype=dtype),
+            "embedded": torch.randn(TIME, BATCH, EMBEDDING, dtype=dtype),
             "encoded": torch.randn(BATCH, SOURCE, memory_size, dtype=dtype),
             **{f"state{k}": torch.randn(BATCH, HIDDEN, dtype=dtype) for k in range(len(self.cell.state_sizes))},
         }
@@ -54,9 +52,9 @@ class Case:
         self.mask = torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 1, 0]]).bool()
 
     def run(self, loop) -> attentive.Walked:
-        projected, of_context, encoded, *state = self.tensors.values()
+        embedded, encoded, *state = self.tensors.values()
         memory: Memory = self.attention.remember(encoded, self.mask)
-        return loop(self.cell, self.attention, projected, of_context, memory, tuple(state))
+        return loop(self.cell, self.attention, embedded, memory, tuple(state))
 
     def gradients(self, walked: attentive.Walked) -> dict[str, Tensor]:
         torch.manual_seed(4)
@@ -132,7 +130,7 @@ def test_under_bfloat16_autocast_sums_stay_in_float32(cell: dict, attention: dic
 
 
 def test_only_kinds_with_both_halves_run_as_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attentive, "step_by_step", lambda *_: "plain")
+    monkeypatch.setattr(attentive, "step_by_step", lambda *_, **__: "plain")
     assert isinstance(Case(CELL_KINDS[0], ATTENTION_KINDS[0]).run(attend_and_advance), Walked)
     for part in ("cell", "attention"):
         case = Case(CELL_KINDS[1], ATTENTION_KINDS[3])
@@ -144,7 +142,8 @@ def test_a_backward_inside_autocast_and_a_second_one_change_nothing() -> None:
     case = Case(CELL_KINDS[3], ATTENTION_KINDS[3], torch.float32)
     walked = case.run(attend_and_advance)
     total = walked.outputs.sum() + walked.contexts.square().sum()
-    weights = [tensor for name, tensor in case.tensors.items() if name != "encoded"]
+    states = [tensor for name, tensor in case.tensors.items() if name.startswith("state")]
+    weights = [*states, case.cell.hidden_weight, case.cell.bias]  # what comes from the loop alone
     first = torch.autograd.grad(total, weights, retain_graph=True)
     with torch.autocast("cpu", torch.bfloat16):
         second = torch.autograd.grad(total, weights)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
+from unrolled.base.settings import choices
 from unrolled.layers import Cell
 from unrolled.models import DECODERS, Decoder, Encoded
 
@@ -87,6 +88,45 @@ def test_upper_layers_of_query_before_stand_on_the_lowest() -> None:
         torch.testing.assert_close(outputs[:, step], below, rtol=1e-5, atol=1e-6, check_dtype=False)
 
 
+@pytest.mark.parametrize("residual, adds", [(False, ()), (True, (2, 3, 4)), (3, (3, 4))])
+def test_gnmt_feeds_what_the_lowest_layer_reads_to_every_layer(residual: bool | int, adds: tuple[int, ...]) -> None:
+    attention = {"kind": "additive", "hidden_size": 6}
+    decoder, encoded, embedded, state = build(kind="gnmt", attention=attention, layers=4, residual=residual)
+    outputs, weights = unroll(decoder, encoded, embedded, state)
+    cells = [oracle(decoder.cell), *(oracle(layer.cells[0]) for layer in decoder.upper)]
+    states = [(state[place], state[place + 1]) for place in (0, 2, 4, 6)]
+    for step in range(TIME):
+        context, looked = additive(decoder, states[0][0], encoded)
+        below = embedded[:, step]
+        for layer, cell in enumerate(cells):
+            states[layer] = cell(torch.cat((below, context), dim=1), states[layer])
+            below = states[layer][0] + (below if layer + 1 in adds else 0)
+        torch.testing.assert_close(weights[:, step], looked, rtol=1e-5, atol=1e-6, check_dtype=False)
+        torch.testing.assert_close(outputs[:, step], below, rtol=1e-5, atol=1e-6, check_dtype=False)
+
+
+@pytest.mark.parametrize("attention", ["bilinear", None])
+def test_a_window_decoder_sees_its_last_words_and_the_source(attention: str | None) -> None:
+    torch.manual_seed(0)
+    settings = {"kind": "feedforward", "window": 2, "hidden_size": HIDDEN, "attention": attention, "readout_size": 4}
+    decoder = DECODERS.build(settings, EMBEDDING, MEMORY).double()
+    encoded = torch.randn(BATCH, SOURCE, MEMORY).double() * MASK.unsqueeze(2)
+    embedded = torch.randn(BATCH, TIME, EMBEDDING).double()
+    outputs, weights = unroll(decoder, encoded, embedded, ())
+    assert (weights is None) == (attention is None)
+    before = torch.zeros(BATCH, EMBEDDING).double()
+    for step in range(TIME):
+        hidden = decoder.hidden(torch.cat((before, embedded[:, step]), dim=1)).tanh()
+        before, context = embedded[:, step], encoded[:, 0]
+        if attention is not None:
+            scores = torch.einsum("bh,hm,bsm->bs", hidden, decoder.attention.weight, encoded)
+            looked = scores.masked_fill(~MASK, -torch.inf).softmax(dim=1)
+            context = torch.einsum("bs,bsm->bm", looked, encoded)
+            torch.testing.assert_close(weights[:, step], looked, check_dtype=False)
+        expected = decoder.readout.mix(torch.cat((hidden, context), dim=1)).tanh()
+        torch.testing.assert_close(outputs[:, step], expected)
+
+
 @pytest.mark.parametrize("feeding", [True, False])
 def test_query_after_looks_with_the_new_state(feeding: bool) -> None:
     decoder, encoded, embedded, state = build(
@@ -142,7 +182,8 @@ def test_a_size_for_the_readout_state_is_refused(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", list(DECODERS))
 def test_dead_settings_do_not_exist_and_names_are_suggested(kind: str) -> None:
+    name = next(iter(choices(DECODERS[kind])))
     with pytest.raises(
-        SettingsError, match=rf"no setting of the decoder '{kind}' is called 'layer'. Did you mean 'layers'"
+        SettingsError, match=rf"no setting of the decoder '{kind}' is called '{name}s'. Did you mean '{name}'"
     ):
-        DECODERS.build({"kind": kind, "layer": 2}, EMBEDDING, MEMORY, where="model.decoder")
+        DECODERS.build({"kind": kind, f"{name}s": 2}, EMBEDDING, MEMORY, where="model.decoder")

@@ -6,10 +6,13 @@ import re
 
 import pytest
 import torch
+from small_parts import DECODERS as SMALL_DECODERS
+from small_parts import ENCODERS as SMALL_ENCODERS
 from torch import nn
 
 from unrolled.layers import ATTENTIONS
-from unrolled.models import DECODERS, Piece, Seq2Seq, parts
+from unrolled.models import MODELS, Piece, Seq2Seq, parts
+from unrolled.workshop.plan import layers_of, plan, preset_names
 
 CELLS = ("elman", "lstm", "gru")
 
@@ -27,19 +30,49 @@ def check(piece: Piece) -> None:
         check(part)
 
 
+def leaves(piece: Piece) -> list[Piece]:
+    """The parts that hold parameters themselves."""
+    own = [piece] if piece.formula else []
+    return own + [leaf for part in piece.parts for leaf in leaves(part)]
+
+
 def find(piece: Piece, name: str) -> Piece:
     return next(part for part in piece.parts if part.name == name)
 
 
+def whole(model: nn.Module) -> Piece:
+    """The tree of a model, checked: every formula is right, and together they give what torch counts."""
+    tree = parts(model)
+    check(tree)
+    assert tree.total == sum(weight.numel() for weight in model.parameters())
+    return tree
+
+
+@pytest.mark.parametrize("decoder", list(SMALL_DECODERS))
+@pytest.mark.parametrize("encoder", list(SMALL_ENCODERS))
+def test_every_encoder_and_decoder_has_its_formulas(encoder: str, decoder: str) -> None:
+    tree = whole(Seq2Seq(11, 13, embedding_size=5, encoder=SMALL_ENCODERS[encoder], decoder=SMALL_DECODERS[decoder]))
+    assert not [piece for piece in leaves(tree) if not any(map(str.isalpha, piece.formula))]
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_a_preset_is_counted_by_formula(preset: str) -> None:
+    with torch.device("meta"):
+        whole(MODELS.build(plan(layers_of(preset)).settings["model"], 8000, 8000))
+
+
+def test_copying_has_a_formula() -> None:
+    tree = whole(Seq2Seq(11, 13, embedding_size=5, copy=True))
+    assert find(tree, "pointer").total == 512 + 1
+
+
 @pytest.mark.parametrize("tie", ["none", "decoder", "all"])
-@pytest.mark.parametrize("decoder", list(DECODERS))
+@pytest.mark.parametrize("decoder", ["fixed", "gnmt", "query_after", "query_before"])
 @pytest.mark.parametrize("cell", CELLS)
 def test_formulas_give_the_counted_parameters(cell: str, decoder: str, tie: str) -> None:
     settings = {"kind": decoder, "cell": {"kind": cell, "hidden_size": 3}, "layers": 2}
     model = Seq2Seq(13, 13, embedding_size=5, decoder=settings, encoder={"kind": "rnn", "layers": 2}, tie=tie)
-    tree = parts(model)
-    check(tree)
-    assert tree.total == sum(weight.numel() for weight in model.parameters())
+    tree = whole(model)
     assert {"source_embedding", "encoder", "bridge", "decoder", "output"} <= {part.name for part in tree.parts}
 
 

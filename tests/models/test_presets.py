@@ -11,7 +11,7 @@ import torch
 from unrolled.base.settings import read_yaml
 from unrolled.models import MODELS, parts
 
-NAMES = ["seq2seq", "cho", "bahdanau", "luong"]
+NAMES = ["seq2seq", "cho", "bahdanau", "luong", "luong-local", "gnmt", "transformer", "feedforward"]
 EVERY = ["default", *NAMES, *(f"{name}-small" for name in NAMES)]
 
 
@@ -23,7 +23,7 @@ def model(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", EVERY)
 def test_a_preset_builds_and_says_something(name: str, pairs: Any) -> None:
     with torch.device("meta"):
-        built = MODELS.build(model(name), 11, 13)
+        built = MODELS.build(model(name), 13, 13)
     assert parts(built).total > 100_000
     if name == "default" or name.endswith("-small"):
         torch.manual_seed(0)
@@ -37,14 +37,14 @@ def test_small_is_the_same_architecture(name: str) -> None:
     def shape(tree: Any) -> Any:
         if not isinstance(tree, dict):
             return tree if isinstance(tree, str | bool) else None
-        return {key: shape(value) for key, value in tree.items() if "dropout" not in key}
+        return {key: shape(value) for key, value in tree.items() if "dropout" not in key and key != "tie"}
 
     full, small = shape(model(name)), shape(model(f"{name}-small"))
     assert full == small
 
 
 def test_sizes_of_the_papers() -> None:
-    sutskever, cho, bahdanau, luong = map(model, NAMES)
+    sutskever, cho, bahdanau, luong, local, gnmt, transformer, window = map(model, NAMES)
     assert (sutskever["encoder"]["layers"], sutskever["decoder"]["layers"]) == (4, 4)
     assert sutskever["encoder"]["cell"]["hidden_size"] == sutskever["embedding_size"] == 1000
     assert sutskever["encoder"]["reverse"] and sutskever["decoder"]["context"] == "once"
@@ -55,10 +55,26 @@ def test_sizes_of_the_papers() -> None:
     )
     assert (cho["encoder"]["cell"]["kind"], cho["decoder"]["context"]) == ("gru", "every_step")
     assert bahdanau["encoder"]["bidirectional"] and bahdanau["embedding_size"] == 620
-    assert bahdanau["decoder"]["attention"] == {"kind": "additive", "hidden_size": 1000, "normalised": False}
+    assert {"kind": "additive", "hidden_size": 1000, "normalised": False}.items() <= bahdanau["decoder"][
+        "attention"
+    ].items()
     assert (bahdanau["decoder"]["readout"], bahdanau["decoder"]["readout_size"]) == ("maxout", 500)
     assert (luong["encoder"]["layers"], luong["decoder"]["layers"], luong["decoder"]["input_feeding"]) == (2, 2, True)
     assert luong["decoder"]["attention"]["kind"] == "bilinear"
+    assert local["decoder"]["attention"]["reach"] == {"kind": "local_p", "window": 10}
+    assert {**local["decoder"], "attention": luong["decoder"]["attention"]} == luong["decoder"]
+    assert (gnmt["encoder"]["layers"], gnmt["decoder"]["layers"]) == (8, 8)
+    assert (gnmt["encoder"]["bidirectional"], gnmt["encoder"]["residual"], gnmt["decoder"]["residual"]) == (
+        "first",
+        3,
+        3,
+    )
+    assert gnmt["decoder"]["attention"]["kind"] == "additive" and gnmt["decoder"]["attention"]["normalised"]
+    for side in ("encoder", "decoder"):
+        wanted = {"layers": 6, "heads": 8, "feedforward_size": 2048, "norm": "post", "dropout": 0.1}
+        assert wanted.items() <= transformer[side].items()
+    assert (transformer["embedding_size"], transformer["tie"], transformer["embedding_scale"]) == (512, "all", "root")
+    assert (window["encoder"]["reach"], window["decoder"]["window"], window["embedding_size"]) == (2, 5, 200)
 
 
 def test_the_papers_parameters_counted_by_hand() -> None:
@@ -74,3 +90,30 @@ def test_the_papers_parameters_counted_by_hand() -> None:
     readout = (n + 2 * n + m + 1) * 2 * half
     output = words * (half + 1)
     assert parts(built).total == embeddings + encoder + bridge + attention + cell + readout + output
+
+
+def test_the_transformers_parameters_counted_by_hand() -> None:
+    """The base model of Vaswani et al. 2017, table 3: 65 million with 37,000 joint subwords."""
+    with torch.device("meta"):
+        built = MODELS.build(model("transformer"), 37_000, 37_000)
+    d, wide, words = 512, 2048, 37_000
+    attention, network, norm = 4 * (d * d + d), 2 * d * wide + wide + d, 2 * d
+    encoder = 6 * (attention + network + 2 * norm)
+    decoder = 6 * (2 * attention + network + 3 * norm)
+    assert parts(built).total == words * d + words + encoder + decoder
+    assert round(parts(built).total / 1e6) in range(62, 66)
+
+
+def test_gnmts_layers_counted_by_hand() -> None:
+    """Wu et al. 2016: 1024 units, one layer of the encoder in two directions, the context (1024) to every layer."""
+    with torch.device("meta"):
+        built = MODELS.build(model("gnmt"), 32_000, 32_000)
+    n = 1024
+
+    def layer(size: int) -> int:
+        return 4 * (size * n + n * n + n)
+
+    encoder = 2 * layer(n) + layer(2 * n) + 6 * layer(n)
+    attention = n * (n + n + 1) + n + 1
+    decoder = 8 * layer(2 * n) + attention
+    assert parts(built).total == 2 * 32_000 * n + encoder + decoder + 32_000 * (n + 1)

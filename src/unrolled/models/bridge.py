@@ -40,6 +40,7 @@ class Projection(Bridge):
         super().__init__()
         self.activation = activation
         self.encoder, self.decoder = encoder, decoder
+        self.carries = bool(decoder)
         shift = len(encoder) - len(decoder)
         self.partners = [max(layer + shift, 0) for layer in range(len(decoder))]
         self.layers = nn.ModuleList(
@@ -59,18 +60,22 @@ class Projection(Bridge):
 
 @BRIDGES.register("copy")
 class Copy(Bridge):
-    """The decoder goes on from the encoder's own last state (Sutskever et al. 2014); the layouts must be equal."""
+    """The decoder goes on from the encoder's own last state (Sutskever et al. 2014); the layouts must be equal.
+
+    A decoder without a recurrent state takes nothing.
+    """
 
     def __init__(self, encoder: Layout, decoder: Layout, /) -> None:
         super().__init__()
-        if encoder != decoder:
+        if decoder and encoder != decoder:
             raise SettingsError(
                 f"[bridge] 'copy' needs encoder and decoder states of the same sizes, not {_words(encoder)} "
                 f"and {_words(decoder)}. Make cell, hidden_size and layers equal, one direction, or use 'projection'."
             )
+        self.carries = bool(decoder)
 
     def forward(self, encoded: Encoded) -> State:
-        return encoded.state
+        return encoded.state if self.carries else ()
 
 
 @BRIDGES.register("zeros")

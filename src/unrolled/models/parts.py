@@ -10,6 +10,7 @@ from torch import nn
 from unrolled.layers import Cell, Embedding
 from unrolled.layers.attention import Additive, Bilinear
 from unrolled.models.output import Output
+from unrolled.models.positions import Learned
 
 
 class Piece(NamedTuple):
@@ -69,11 +70,13 @@ def _output(module: Output) -> tuple[str, Mapping[str, int]]:
 
 
 FORMULAS: dict[type[nn.Module], Callable[[Any], tuple[str, Mapping[str, int]]]] = {
-    Cell: lambda cell: (cell.formula, {"m": cell.input_size, "n": cell.hidden_size}),
+    Cell: lambda cell: (cell.formula, cell.letters),
     Embedding: lambda table: ("vn", {"v": table.vocabulary_size, "n": table.size}),
     Additive: _additive,
     Bilinear: lambda attention: ("qm", {"q": attention.query_size, "m": attention.memory_size}),
     Output: _output,
+    Learned: lambda table: ("tn", {"t": table.weight.shape[0], "n": table.weight.shape[1]}),
+    nn.LayerNorm: lambda norm: ("2n", {"n": norm.normalized_shape[0]}),
     nn.Linear: _linear,
 }
 """What each kind of part holds; a kind that is not here shows the product of its weights' sizes."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Annotated, Literal, NamedTuple
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
@@ -16,16 +17,21 @@ from unrolled.models.bridge import BRIDGES
 from unrolled.models.decoders import DECODERS
 from unrolled.models.encoders import ENCODERS
 from unrolled.models.output import Output
+from unrolled.models.pointer import Pointer, looked_twice, shares, spread
 from unrolled.models.ranges import Count, Share
 
 MODELS: Registry[nn.Module] = Registry("model")
 
 
 class Forced(NamedTuple):
-    """What a model says of a given target, every step seeing the gold symbols before it."""
+    """What a model says of a given target, every step seeing the gold symbols before it.
+
+    The logits of a model that copies are log-probabilities, which are their own log-softmax.
+    """
 
     logits: Tensor  # [symbols, vocabulary], real symbols only, in the order of target_ids[:, 1:][target_mask[:, 1:]]
     weights: Tensor | None  # [batch, time - 1, source], float32; None without attention
+    penalty: Tensor | None = None  # to be added to the summed loss: the coverage loss, where the model has one
 
 
 class Stepped(NamedTuple):
@@ -46,6 +52,11 @@ class Seq2Seq(nn.Module):
     they are, or times √embedding_size (Vaswani et al. 2017, arXiv:1706.03762, §3.4), so that they start with variance 1
     and learn faster, while weights that are tied stay small for the output layer.
 
+    ``copy``: symbols of the source can be said as they are (`Pointer`; See et al. 2017, arXiv:1704.04368).
+    ``coverage_loss``: what is added to the loss for every step that looks where steps before it have looked, times
+    Σ_j min(α_ij, Σ_{k<i} α_kj) (ibid., eq. 12 and 13). Both need a decoder that attends. What is returned as weights
+    is over the source's own positions, whatever the encoder made of them.
+
     Sources are [w_1 … w_n, END], targets [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first.
     The state of ``start`` and ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
     """
@@ -65,6 +76,8 @@ class Seq2Seq(nn.Module):
         dropout_kind: Literal["plain", "locked"] = "plain",
         word_dropout: Share = 0.0,
         embedding_scale: Literal["none", "root"] = "none",
+        copy: bool = False,
+        coverage_loss: Annotated[float, Ge(0)] = 0.0,
     ) -> None:
         super().__init__()
         if tie == "all" and source_vocabulary != target_vocabulary:
@@ -91,6 +104,24 @@ class Seq2Seq(nn.Module):
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model")
         tied = self.target_embedding if tie != "none" else None
         self.output = Output(self.decoder.output_size, target_vocabulary, tied=tied)
+        for name, wanted in (("copy", copy), ("coverage_loss", coverage_loss > 0)):
+            if wanted and not self.decoder.attends:
+                raise SettingsError(
+                    f"[model.{name}] it was asked for, and this decoder has no attention: it looks nowhere. "
+                    "Take the decoder query_before, query_after, gnmt or transformer."
+                )
+        self.pointer = Pointer(self.decoder.output_size, source_vocabulary, target_vocabulary) if copy else None
+        self.coverage_loss = coverage_loss
+
+    @property
+    def held(self) -> int:
+        """How many tensors of a state, from the first on, never change from step to step."""
+        return 1 + self._own + self.decoder.held
+
+    @property
+    def _own(self) -> int:
+        """How many tensors the model itself keeps of a sentence: shares of memory positions, symbols to copy."""
+        return (self.encoder.reduction > 1) + (self.pointer is not None)
 
     def forward(
         self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float = 0.0
@@ -107,9 +138,19 @@ class Seq2Seq(nn.Module):
         fed = target_ids[:, :-1]
         if sampling > 0:
             fed = self._mix_in_own(fed, state, sampling)
-        outputs, weights = self.decoder(self._read(self.target_embedding, fed), state[1:])
+        outputs, looked = self.decoder(self._read(self.target_embedding, fed), state[1 + self._own :])
+        weights = self._on_source(looked, state)
         real = target_mask[:, 1:].flatten().nonzero().squeeze(1)
-        return Forced(self.output(self.dropout(outputs).flatten(0, 1).index_select(0, real)), weights)
+        chosen = self.dropout(outputs).flatten(0, 1).index_select(0, real)
+        logits = self.output(chosen)
+        if self.pointer is not None and weights is not None:
+            rows = real // outputs.shape[1]
+            pointed = weights.flatten(0, 1).index_select(0, real)
+            logits = self.pointer(chosen, logits, pointed, self._to_copy(state).index_select(0, rows))
+        penalty = None
+        if self.coverage_loss and weights is not None:
+            penalty = self.coverage_loss * looked_twice(weights, target_mask[:, 1:])
+        return Forced(logits, weights, penalty)
 
     def log_probs(self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> Tensor:
         """Natural-log probability of each symbol target_ids[:, 1:], float32 [batch, target - 1], 0 on padding."""
@@ -122,14 +163,21 @@ class Seq2Seq(nn.Module):
         """Encode ``ids`` int64 [batch, source] once; the state before the first symbol."""
         encoded = self.encoder(self._read(self.source_embedding, ids), mask)
         sentence = torch.arange(len(ids), device=ids.device)
-        return (sentence, *self.decoder.start(encoded, self.bridge(encoded)))
+        share = (shares(mask, self.encoder.reduction),) if self.encoder.reduction > 1 else ()
+        targets = () if self.pointer is None else (self.pointer.targets[ids],)
+        return (sentence, *share, *targets, *self.decoder.start(encoded, self.bridge(encoded)))
 
     def step(self, last_ids: Tensor, state: State) -> Stepped:
         """What comes after ``last_ids`` int64 [batch]; BEGIN at first."""
         embedded = self._read(self.target_embedding, last_ids.unsqueeze(1)).squeeze(1)
-        output, weights, moved = self.decoder.step(embedded, state[1:])
+        kept = state[: 1 + self._own]
+        output, looked, moved = self.decoder.step(embedded, state[len(kept) :])
+        weights = self._on_source(looked, state)
         output = self.dropout(output.unsqueeze(1)).squeeze(1)
-        return Stepped(self.output(output), weights, (state[0], *moved))
+        logits = self.output(output)
+        if self.pointer is not None and weights is not None:
+            logits = self.pointer(output, logits, weights, self._to_copy(state))
+        return Stepped(logits, weights, (*kept, *moved))
 
     def select(self, state: State, rows: Tensor) -> State:
         """The state of ``rows`` int64 [n], repeats allowed, in that order.
@@ -137,8 +185,18 @@ class Seq2Seq(nn.Module):
         What belongs to a sentence is not copied where every row stays with its sentence, as when a beam is reordered.
         """
         sentence = state[0].index_select(0, rows)
-        held = 1 + self.decoder.held if torch.equal(sentence, state[0]) else 0
+        held = self.held if torch.equal(sentence, state[0]) else 0
         return (*state[:held], *(tensor.index_select(0, rows) for tensor in state[held:]))
+
+    def _on_source(self, weights: Tensor | None, state: State) -> Tensor | None:
+        """Weights over the memory's positions as weights over the source's."""
+        if weights is None or self.encoder.reduction == 1:
+            return weights
+        return spread(weights, state[1], self.encoder.reduction)
+
+    def _to_copy(self, state: State) -> Tensor:
+        """What each source position is copied as, int64 [batch, source]."""
+        return state[self._own]
 
     def _read(self, table: Embedding, ids: Tensor) -> Tensor:
         vectors: Tensor = table(ids)

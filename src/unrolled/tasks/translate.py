@@ -45,9 +45,12 @@ class Translate(Task):
         return {"source": text.source, "target": text.target}
 
     def network(self, settings: dict[str, Any], text: TextPair) -> nn.Module:
-        from unrolled.models import MODELS
+        from unrolled.models import MODELS, Seq2Seq
 
-        return MODELS.build(settings, text.source.vocabulary_size, text.target.vocabulary_size, where="model")
+        model = MODELS.build(settings, text.source.vocabulary_size, text.target.vocabulary_size, where="model")
+        if isinstance(model, Seq2Seq) and model.pointer is not None:
+            model.pointer.point(copied_as(text))
+        return model
 
     def loss(self, network: nn.Module, batch: Pairs, smoothing: float = 0.0, sampling: float = 0.0) -> Loss:
         from unrolled.layers.loss import cross_entropy
@@ -57,7 +60,13 @@ class Translate(Task):
             raise DataError("the batch has no target column: there is nothing to learn from.")
         forced = network(source.ids, source.mask, target.ids, target.mask, sampling)
         gold = target.ids[:, 1:][target.mask[:, 1:]]
-        return Loss(cross_entropy(forced.logits, gold, smoothing), int(gold.numel()))
+        total = cross_entropy(forced.logits, gold, smoothing)
+        return Loss(total if forced.penalty is None else total + forced.penalty, int(gold.numel()))
+
+
+def copied_as(text: TextPair) -> list[int]:
+    """The target symbol that each source symbol is copied as: the one that is written alike, UNKNOWN without one."""
+    return [text.target.id_of(symbol) for symbol in text.source.vocabulary]
 
 
 def translate(
@@ -93,7 +102,7 @@ def surface(text: TextPair, line: str, source: Encoded, hypothesis: Hypothesis, 
     """A hypothesis as text; an unknown symbol becomes the most attended source word where the settings ask for it."""
     tokens = text.target.tokens(hypothesis.ids)
     if search.replace_unknown and hypothesis.weights is not None:
-        words = text.source.words(line)
+        words = text.source.pieces(line)
         owner = [_word_at(words, span) for span in source.spans]
         surfaces = [line[slice(*words[word])] if word is not None else "" for word in owner]
         replaced = replace_unknown(tokens, hypothesis.weights[:, : len(surfaces)], surfaces)

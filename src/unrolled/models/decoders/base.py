@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from unrolled.base.registry import Registry
-from unrolled.layers import State
+from unrolled.base.registry import Part, Registry
+from unrolled.layers import CELLS, State
 from unrolled.models.encoders import Encoded
 from unrolled.models.layout import Layout
 
@@ -39,6 +39,8 @@ class Decoder(nn.Module, ABC):
     output_size: int
     layout: Layout
     held: int
+    attends: bool = True
+    """Whether steps return where they looked."""
 
     @abstractmethod
     def start(self, encoded: Encoded, state: State) -> State:
@@ -54,3 +56,10 @@ class Decoder(nn.Module, ABC):
 
 
 DECODERS: Registry[Decoder] = Registry("decoder")
+
+
+def output_size(cell: Part) -> int:
+    """The size of what a cell with these settings puts out."""
+    settings = CELLS.complete(cell, "model.decoder.cell")
+    size: int = settings.get("projection_size") or settings["hidden_size"]
+    return size

@@ -25,6 +25,8 @@ class Fixed(Decoder):
     Nothing waits for an attention, so the cell runs over the whole target in one call.
     """
 
+    attends = False
+
     def __init__(
         self,
         embedding_size: int,

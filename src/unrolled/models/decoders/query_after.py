@@ -12,7 +12,7 @@ from unrolled.base.registry import Part
 from unrolled.layers import ATTENTIONS, CELLS, Cell, Memory, Recurrent, State
 from unrolled.layers.kernels.choose import product_type
 from unrolled.layers.kernels.deferred import Deferred
-from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
+from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled, output_size
 from unrolled.models.decoders.readout import Readout
 from unrolled.models.encoders import Encoded
 from unrolled.models.layout import by_layer
@@ -44,8 +44,9 @@ class QueryAfter(Decoder):
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
         super().__init__()
-        hidden: int = CELLS.complete(cell, "model.decoder.cell")["hidden_size"]
-        self.readout = Readout((hidden, memory_size), kind="tanh", size=readout_size)
+        hidden = output_size(cell)
+        self.attention = ATTENTIONS.build(attention, hidden, memory_size, where="model.decoder.attention")
+        self.readout = Readout((hidden, self.attention.context_size), kind="tanh", size=readout_size)
         self.output_size = self.readout.output_size
         self.embedding_size = embedding_size
         self.input_feeding = input_feeding
@@ -57,39 +58,42 @@ class QueryAfter(Decoder):
             dropout=dropout,
             dropout_kind=dropout_kind,
         )
-        self.attention = ATTENTIONS.build(attention, hidden, memory_size, where="model.decoder.attention")
         self.layout = by_layer(self.recurrent.state_sizes, layers)
         self.held = 3
 
     def start(self, encoded: Encoded, state: State) -> State:
         memory = self.attention.remember(encoded.output, encoded.mask)
         fed = (encoded.output.new_zeros(len(encoded.output), self.output_size),) if self.input_feeding else ()
-        return (*memory, *fed, *state)
+        return (*memory, *self.attention.initial(memory), *fed, *state)
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
-        memory, fed, moving = self._split(state)
+        memory, looking, fed, moving = self._split(state)
         hidden, moving = self.recurrent.step(torch.cat((embedded, *fed), dim=-1), moving)
-        context, weights, *_ = self.attention(hidden, memory)
+        context, weights, looking, _ = self.attention(hidden, memory, looking)
         output = self.readout((hidden, context))
-        return Decoded(output, weights, (*memory, *((output,) if fed else ()), *moving))
+        return Decoded(output, weights, (*memory, *looking, *((output,) if fed else ()), *moving))
 
     def forward(self, embedded: Tensor, state: State) -> Unrolled:
-        memory, fed, moving = self._split(state)
+        memory, looking, fed, moving = self._split(state)
         if fed:
-            return self._feed(embedded, memory, fed[0], moving)
+            return self._feed(embedded, state)
         hidden, _ = self.recurrent(embedded, None, moving)
-        context, weights, *_ = self.attention(hidden, memory)
-        return Unrolled(self.readout((hidden, context)), weights)
+        seen = self.attention(hidden, memory, looking)
+        return Unrolled(self.readout((hidden, seen.context)), seen.weights)
 
-    def _feed(self, embedded: Tensor, memory: Memory, fed: Tensor, moving: State) -> Unrolled:
+    def _feed(self, embedded: Tensor, state: State) -> Unrolled:
+        memory, looking, (fed,), moving = self._split(state)
         lowest = cast(Cell, self.recurrent.cells[0])
+        loop, mix = self.recurrent.loop(), self._hold(self.readout.mix.weight)
         of_symbol, of_output = lowest.input_weight.split((self.embedding_size, self.output_size), dim=1)
-        projected = functional.linear(embedded, of_symbol, lowest.biases()[0])
-        loop, feed, mix = self.recurrent.loop(), self._hold(of_output), self._hold(self.readout.mix.weight)
+        feed = None if lowest.layer_norm else self._hold(of_output)
+        given = embedded if feed is None else functional.linear(embedded, of_symbol, lowest.biases()[0])
         outputs, weights = [], []
-        for now in projected.unbind(1):
-            hidden, moving = loop.advance(now + feed.product(fed), moving)
-            context, looked, *_ = self.attention(hidden, memory)
+        for now in given.unbind(1):
+            # W [y, s~] + b: the symbols' part is taken for all steps at once where nothing normalises the sum.
+            total = loop.project(torch.cat((now, fed), dim=-1)) if feed is None else now + feed.product(fed)
+            hidden, moving = loop.advance(total, moving)
+            context, looked, looking, _ = self.attention(hidden, memory, looking)
             fed = self.readout((hidden, context), mix)
             outputs.append(fed)
             weights.append(looked)
@@ -99,6 +103,8 @@ class QueryAfter(Decoder):
     def _hold(weight: Tensor) -> Deferred:
         return Deferred(weight, product_type(weight))
 
-    def _split(self, state: State) -> tuple[Memory, State, State]:
-        moving = self.held + self.input_feeding
-        return Memory(*state[: self.held]), state[self.held : moving], state[moving:]
+    def _split(self, state: State) -> tuple[Memory, State, State, State]:
+        """Memory, the attention's own state, the last output where it is fed, and the cells' state."""
+        moving = len(state) - sum(map(len, self.layout))
+        fed = moving - self.input_feeding
+        return Memory(*state[: self.held]), state[self.held : fed], state[fed:moving], state[moving:]

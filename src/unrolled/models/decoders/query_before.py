@@ -6,16 +6,14 @@ from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import ATTENTIONS, CELLS, DROPOUTS, Memory, Recurrent, State
-from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
+from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled, output_size
 from unrolled.models.decoders.readout import Readout, ReadoutKind
 from unrolled.models.encoders import Encoded
 from unrolled.models.kernels import attend_and_advance
-from unrolled.models.ranges import Count, Share
+from unrolled.models.ranges import Count, ResidualFrom, Share, residual_from
 
 
 @DECODERS.register("query_before")
@@ -24,8 +22,8 @@ class QueryBefore(Decoder):
 
     Bahdanau, Cho & Bengio 2015 (arXiv:1409.0473). The output is read from s_i, c_i and y_{i-1}. With more layers the
     lowest one asks and takes the context, and the others stand on it (as in GNMT, Wu et al. 2016, arXiv:1609.08144,
-    §3), so only the lowest waits for the attention. Its input product is split, W [y, c] = W_y y + W_c c, and the
-    first half is taken for all steps at once.
+    §3), so only the lowest waits for the attention. ``residual``: a layer's input is added to its output, true from the
+    second layer on, or a number from that layer on.
     """
 
     held = 3
@@ -38,7 +36,7 @@ class QueryBefore(Decoder):
         *,
         cell: Annotated[Part, CELLS] = "gru",
         layers: Count = 1,
-        residual: bool = False,
+        residual: ResidualFrom = False,
         attention: Annotated[Part, ATTENTIONS] = "additive",
         readout: ReadoutKind = "tanh",
         readout_size: Count | None = None,
@@ -46,45 +44,44 @@ class QueryBefore(Decoder):
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
         super().__init__()
-        if layers < 1:
-            raise SettingsError(f"[model.decoder.layers] {layers} was given; a decoder has at least 1.")
-        self.embedding_size = embedding_size
-        self.residual = residual
-        self.cell = CELLS.build(cell, embedding_size + memory_size, where="model.decoder.cell")
-        hidden = self.cell.hidden_size
-        self.upper = nn.ModuleList(Recurrent(hidden, cell=cell) for _ in range(layers - 1))
+        self.first_residual = residual_from(residual, 2, layers, "model.decoder")
+        hidden = output_size(cell)
         self.attention = ATTENTIONS.build(attention, hidden, memory_size, where="model.decoder.attention")
+        read = self.attention.context_size
+        self.cell = CELLS.build(cell, embedding_size + read, where="model.decoder.cell")
+        self.upper = nn.ModuleList(Recurrent(hidden, cell=cell) for _ in range(layers - 1))
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model.decoder.dropout")
-        self.readout = Readout((hidden, memory_size, embedding_size), kind=readout, size=readout_size)
+        self.readout = Readout((hidden, read, embedding_size), kind=readout, size=readout_size)
         self.output_size = self.readout.output_size
         self.layout = (self.cell.state_sizes,) * layers
 
     def start(self, encoded: Encoded, state: State) -> State:
-        return (*self.attention.remember(encoded.output, encoded.mask), *state)
+        memory = self.attention.remember(encoded.output, encoded.mask)
+        return (*memory, *self.attention.initial(memory), *state)
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
-        memory, lowest, *upper = self._split(state)
-        context, weights, *_ = self.attention(lowest[0], memory)
+        memory, looking, lowest, *upper = self._split(state)
+        context, weights, looking, _ = self.attention(lowest[0], memory, looking)
         new = self.cell(torch.cat((embedded, context), dim=-1), lowest)
         output, ends = new[0], list(new)
-        for layer, own in zip(self.upper, upper, strict=True):
+        for number, (layer, own) in enumerate(zip(self.upper, upper, strict=True), start=2):
             above, end = cast(Recurrent, layer).step(self.dropout(output.unsqueeze(1)).squeeze(1), own)
-            output = above + output if self.residual else above
+            output = above + output if number >= self.first_residual else above
             ends.extend(end)
-        return Decoded(self.readout((output, context, embedded)), weights, (*memory, *ends))
+        return Decoded(self.readout((output, context, embedded)), weights, (*memory, *looking, *ends))
 
     def forward(self, embedded: Tensor, state: State) -> Unrolled:
-        memory, lowest, *upper = self._split(state)
-        of_symbol, of_context = self.cell.input_weight.split((self.embedding_size, self.attention.context_size), dim=1)
-        projected = functional.linear(embedded.transpose(0, 1), of_symbol, self.cell.biases()[0])
-        walked = attend_and_advance(self.cell, self.attention, projected, of_context, memory, lowest)
+        memory, looking, lowest, *upper = self._split(state)
+        walked = attend_and_advance(self.cell, self.attention, embedded.transpose(0, 1), memory, lowest, looking)
         output, contexts, weights = (part.transpose(0, 1) for part in walked)
-        for layer, own in zip(self.upper, upper, strict=True):
+        for number, (layer, own) in enumerate(zip(self.upper, upper, strict=True), start=2):
             above, _ = layer(self.dropout(output), None, own)
-            output = above + output if self.residual else above
+            output = above + output if number >= self.first_residual else above
         return Unrolled(self.readout((output, contexts, embedded)), weights)
 
-    def _split(self, state: State) -> tuple[Memory, State, *tuple[State, ...]]:
+    def _split(self, state: State) -> tuple[Memory, State, State, *tuple[State, ...]]:
+        """Memory, the attention's own state, and the state of each layer."""
         width = len(self.layout[0])
-        layers = [state[place : place + width] for place in range(self.held, len(state), width)]
-        return Memory(*state[: self.held]), *layers  # type: ignore[return-value]
+        lowest = len(state) - width * len(self.layout)
+        layers = [state[place : place + width] for place in range(lowest, len(state), width)]
+        return Memory(*state[: self.held]), state[self.held : lowest], *layers  # type: ignore[return-value]

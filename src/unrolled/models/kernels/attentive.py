@@ -9,9 +9,10 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional
 
-from unrolled.layers import Attention, Cell, Memory, State
+from unrolled.layers import Attention, Cell, Memory, PlainDropout, State
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for, product_type
+from unrolled.layers.loop import Loop
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
 
@@ -24,22 +25,22 @@ class Walked(NamedTuple):
 
 
 def attend_and_advance(
-    cell: Cell, attention: Attention, projected: Tensor, of_context: Tensor, memory: Memory, state: State
+    cell: Cell, attention: Attention, embedded: Tensor, memory: Memory, state: State, looking: State = ()
 ) -> Walked:
-    """c_t = attention(h_{t-1}, memory);  state_t = cell(projected_t + W_c c_t, state_{t-1}), for every step t.
+    """c_t = attention(h_{t-1}, memory);  state_t = cell([x_t, c_t], state_{t-1}), for every step t.
 
-    ``projected`` [time, batch, gates * hidden] is the rest of the cell's input product, with its bias; ``of_context``
-    [gates * hidden, memory] is W_c. Where cell and attention have derivatives written by hand the whole sequence is one
-    operation, its products in autocast's type, its sums and activations in float32 or wider; otherwise the plain loop
-    runs. Both give the same values and gradients.
+    ``embedded`` x [time, batch, embedding]; ``looking`` is the attention's own state. Where cell and attention have
+    derivatives written by hand the whole sequence is one operation, its products in autocast's type, its sums and
+    activations in float32 or wider; otherwise the plain loop runs. Both give the same values and gradients.
     """
-    steps, rows = projected.shape[:2]
-    kernel, score = kernel_for(cell, [rows] * steps), hand_score(attention)
+    steps, rows = embedded.shape[:2]
+    kernel, score = kernel_for(cell, [rows] * steps) if cell.bare else None, hand_score(attention)
     if kernel is None or score is None:
-        return step_by_step(cell, attention, projected, of_context, memory, state)
-    product = product_type(of_context)
+        return step_by_step(cell, attention, embedded, memory, state, looking, deferred=True)
+    product = product_type(cell.input_weight)
     sums = torch.promote_types(product, torch.float32)
-    with torch.autocast(projected.device.type, enabled=False):
+    projected, of_context = _split_product(cell, attention, embedded)
+    with torch.autocast(embedded.device.type, enabled=False):
         given = _Given(
             projected,
             cell.hidden_weight.to(product),
@@ -54,17 +55,36 @@ def attend_and_advance(
 
 
 def step_by_step(
-    cell: Cell, attention: Attention, projected: Tensor, of_context: Tensor, memory: Memory, state: State
+    cell: Cell,
+    attention: Attention,
+    embedded: Tensor,
+    memory: Memory,
+    state: State,
+    looking: State = (),
+    *,
+    deferred: bool = False,
 ) -> Walked:
-    """The plain loop: what the one operation must equal."""
+    """The plain loop: what the one operation must equal. ``deferred``: see `Loop`."""
+    loop = Loop([cell], PlainDropout(), False, deferred=deferred)
+    projected, of_context = (embedded, None) if cell.layer_norm else _split_product(cell, attention, embedded)
     outputs, contexts, weights = [], [], []
     for now in projected.unbind(0):
-        context, looked, *_ = attention(state[0], memory)
-        state = cell.advance(now + functional.linear(context, of_context), state)
+        context, looked, looking, _ = attention(state[0], memory, looking)
+        if of_context is None:
+            total = loop.project(torch.cat((now, context), dim=-1))  # normalised as a whole
+        else:
+            total = now + functional.linear(context, of_context)
+        _, state = loop.advance(total, state)
         outputs.append(state[0])
         contexts.append(context)
         weights.append(looked)
     return Walked(torch.stack(outputs), torch.stack(contexts), torch.stack(weights))
+
+
+def _split_product(cell: Cell, attention: Attention, embedded: Tensor) -> tuple[Tensor, Tensor]:
+    """W [x, c] + b = (W_x x + b) + W_c c: the first part for all steps, [time, batch, gates * hidden], and W_c."""
+    of_symbol, of_context = cell.input_weight.split((embedded.shape[2], attention.context_size), dim=1)
+    return functional.linear(embedded, of_symbol, cell.biases()[0]), of_context
 
 
 class _Given(NamedTuple):

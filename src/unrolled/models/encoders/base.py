@@ -1,0 +1,53 @@
+"""An encoder turns embedded symbols into one vector a position, and says where the sentence left its state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from unrolled.base.errors import UsageError
+from unrolled.base.registry import Registry
+from unrolled.layers import State
+from unrolled.models.layout import Layout
+
+
+class Encoded(NamedTuple):
+    """A batch of encoded sentences."""
+
+    output: Tensor  # [batch, memory positions, memory]; exactly 0 on padding
+    mask: Tensor  # bool [batch, memory positions], True = real
+    state: State  # where the sentence ended, laid out as the encoder's `layout`
+    summary: Tensor  # [batch, memory]; the whole sentence in one vector, Cho's c
+
+
+class Encoder(nn.Module, ABC):
+    """Embedded symbols [batch, source, embedding] → Encoded. A row never depends on its neighbours or its padding.
+
+    An encoder that has no recurrent state gives its mean vector as the state of one layer, so that every bridge and
+    every decoder works with it.
+    """
+
+    output_size: int
+    layout: Layout
+    reduction: int = 1
+    """How many source positions, from the first on, one position of the memory stands for."""
+
+    @abstractmethod
+    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+        """``mask`` bool [batch, source], True = real, real positions first. UsageError for a row without any."""
+
+
+ENCODERS: Registry[Encoder] = Registry("encoder")
+
+
+def averaged(output: Tensor, mask: Tensor) -> Encoded:
+    """``output`` [batch, source, memory], padding set to 0, with its mean over real positions as state and summary."""
+    lengths = mask.sum(dim=1, keepdim=True)
+    empty = (lengths == 0).nonzero()[:, 0].tolist()
+    if empty:
+        raise UsageError(f"the source of row {empty[0]} has no real position; leave empty rows out.")
+    output = output.masked_fill(~mask.unsqueeze(2), 0.0)
+    mean = output.sum(dim=1) / lengths
+    return Encoded(output, mask, (mean,), mean)

@@ -1,0 +1,65 @@
+"""Stacked convolutions with gates: every layer sees a little further."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from unrolled.base.registry import Part
+from unrolled.models.encoders.base import ENCODERS, Encoded, Encoder, averaged
+from unrolled.models.positions import POSITIONS
+from unrolled.models.ranges import Count, Share
+from unrolled.models.windows import around, windows
+
+
+@ENCODERS.register("cnn")
+class ConvolutionalEncoder(Encoder):
+    """The encoder of ConvS2S (Gehring et al. 2017, arXiv:1705.03122, §3), with e_j symbol and position together:
+
+    z^0 = W_in e;   z^l_j = (GLU(W^l [z^{l-1}_{j-k/2} … z^{l-1}_{j+k/2}] + b^l) + z^{l-1}_j) √½
+    h_j = (W_out z^L_j + e_j) √½                               GLU([a, b]) = a * σ(b)   (Dauphin et al. 2017)
+
+    ``width`` k is that of the windows, so L layers see L(k - 1) + 1 symbols. ``dropout`` is that of every layer's
+    input and of e. The sums are scaled as in §3.5, and weights start as there; they are not split into direction and
+    length. The mean vector is state and summary.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        /,
+        *,
+        layers: Count = 4,
+        hidden_size: Count = 256,
+        width: Count = 3,
+        positions: Annotated[Part, POSITIONS] = "learned",
+        dropout: Share = 0.1,
+    ) -> None:
+        super().__init__()
+        self.width, self.dropout = width, dropout
+        self.positions = POSITIONS.build(positions, embedding_size, where="model.encoder.positions")
+        self.enter = nn.Linear(embedding_size, hidden_size)
+        self.layers = nn.ModuleList(nn.Linear(width * hidden_size, 2 * hidden_size) for _ in range(layers))
+        self.leave = nn.Linear(hidden_size, embedding_size)
+        self._start()
+        self.output_size = embedding_size
+        self.layout = ((embedding_size,),)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+        padding = ~mask.unsqueeze(2)
+        read = functional.dropout(self.positions(embedded), self.dropout, self.training)
+        z = self.enter(read)
+        for layer in self.layers:
+            given = functional.dropout(z.masked_fill(padding, 0.0), self.dropout, self.training)
+            z = (functional.glu(layer(windows(given, *around(self.width))), dim=2) + z) * 0.5**0.5
+        return averaged((self.leave(z) + read) * 0.5**0.5, mask)
+
+    def _start(self) -> None:
+        """Normal weights that keep the variance: 4p/n before a gate, 1/n elsewhere (§3.5); p the share kept."""
+        kept = 1 - self.dropout
+        for layer in (self.enter, *self.layers, self.leave):
+            gated = 1.0 if layer in (self.enter, self.leave) else 4.0
+            nn.init.normal_(layer.weight, std=(gated * kept / layer.in_features) ** 0.5)
+            nn.init.zeros_(layer.bias)

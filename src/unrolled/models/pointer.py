@@ -1,0 +1,78 @@
+"""What a model does with where it looked: weights over the source's own positions, words copied from them, and a
+price for looking twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.base.errors import UsageError
+from unrolled.base.protocol import UNKNOWN
+
+
+class Pointer(nn.Module):
+    """p(y) = g softmax(logits)_y + (1 - g) Σ_j α_j [x_j = y],   g = σ(wᵀ o + b)
+
+    See, Liu & Manning 2017 (arXiv:1704.04368, eq. 8 and 9), with o the decoder's output, which its readout makes of
+    state, context and last symbol. ``targets`` [source vocabulary] names the target symbol that each source symbol is
+    copied as: itself at first, UNKNOWN where there is no such symbol; `point` says otherwise.
+    """
+
+    targets: Tensor
+
+    def __init__(self, size: int, source_vocabulary: int, target_vocabulary: int, /) -> None:
+        super().__init__()
+        self.gate = nn.Linear(size, 1)
+        self.vocabulary_size = target_vocabulary
+        same = torch.arange(source_vocabulary)
+        self.register_buffer("targets", same.masked_fill(same >= target_vocabulary, UNKNOWN))
+
+    def point(self, targets: Sequence[int]) -> None:
+        """Copy each source symbol as the target symbol at its place in ``targets``."""
+        given = torch.as_tensor(targets, dtype=torch.int64, device=self.targets.device)
+        if given.shape != self.targets.shape or not ((given >= 0) & (given < self.vocabulary_size)).all():
+            raise UsageError(
+                f"copy: {len(targets)} target symbols were given for {len(self.targets)} source symbols; give each "
+                f"one, from 0 to {self.vocabulary_size - 1}."
+            )
+        self.targets.copy_(given)
+
+    def forward(self, output: Tensor, logits: Tensor, weights: Tensor, targets: Tensor) -> Tensor:
+        """Log-probabilities [n, vocabulary], float32 or wider, of ``output`` [n, size] and its ``logits``.
+
+        ``weights`` [n, source] are over the source positions, ``targets`` int64 [n, source] what each is copied as.
+        """
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        written = self.gate(output).to(exact).sigmoid()
+        said = logits.softmax(dim=-1, dtype=exact) * written
+        said = said.scatter_add(1, targets, weights.to(exact) * (1 - written))
+        return said.clamp_min(torch.finfo(exact).tiny).log()
+
+
+def shares(mask: Tensor, reduction: int) -> Tensor:
+    """Which part of its memory position's weight each source position gets, float32 [batch, source]; 0 on padding.
+
+    ``mask`` bool [batch, source]; a memory position stands for ``reduction`` source positions, of which the real ones
+    share equally.
+    """
+    owner = torch.arange(mask.shape[1], device=mask.device) // reduction
+    real = mask.float()
+    counts = real.new_zeros(len(real), int(owner[-1]) + 1).index_add_(1, owner, real)
+    return real / counts.clamp(min=1)[:, owner]
+
+
+def spread(weights: Tensor, share: Tensor, reduction: int) -> Tensor:
+    """``weights`` [batch(, time), memory positions] over the source, [batch(, time), source]; rows keep their sum."""
+    wide = weights.repeat_interleave(reduction, dim=-1)[..., : share.shape[1]]
+    return wide * (share if weights.dim() == 2 else share.unsqueeze(1))
+
+
+def looked_twice(weights: Tensor, real: Tensor) -> Tensor:
+    """Σ_i Σ_j min(α_ij, Σ_{k<i} α_kj) over the real steps i: the coverage loss of See et al. 2017 (eq. 12).
+
+    ``weights`` [batch, time, source], ``real`` bool [batch, time].
+    """
+    before = weights.cumsum(dim=1) - weights
+    return torch.minimum(weights, before).sum(dim=2).masked_fill(~real, 0.0).sum()
