@@ -127,7 +127,7 @@ def test_spans_point_into_the_given_text(kind, text, form):
 def test_spans_where_normalisation_changes_lengths(text, pieces, lowercase):
     tokenizer = trained("word", lowercase=lowercase)
     assert [text[start:end] for start, end in tokenizer.encode(text).spans] == pieces
-    assert [text[start:end] for start, end in tokenizer.words(text)] == pieces
+    assert [text[start:end] for start, end in tokenizer.pieces(text)] == pieces
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -148,10 +148,42 @@ def test_spans_of_subwords_where_a_character_is_composed():
 def test_words_are_those_a_reader_sees():
     text = "Don't  (go) 東京"
     cut = {kind: [text[start:end] for start, end in ALL[kind].words(text)] for kind in KINDS}
-    assert cut["word"] == cut["bpe"] == cut["unigram"] == ["Don", "'", "t", "(", "go", ")", "東", "京"]
+    assert cut["word"] == cut["bpe"] == cut["unigram"] == ["Do", "n't", "(", "go", ")", "東", "京"]
     assert cut["whitespace"] == ["Don't", "(go)", "東京"]
     assert cut["character"] == list(text)
     assert ALL["character"].words("e\u0301x") == [(0, 2), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("l'accord d’Anna", "l'|accord|d’|Anna"),
+        ("Qu'est-ce qu'il dit jusqu'ici", "Qu'|est|-|ce|qu'|il|dit|jusqu'|ici"),
+        ("j'm'appelle aujourd'hui", "j'|m'|appelle|aujourd'hui"),
+        ("dell'arte, un'ora c'è", "dell'|arte|,|un'|ora|c'|è"),
+        ("my sister's dogs' bones", "my|sister|'s|dogs|'|bones"),
+        ("I'm sure we'd've seen O'Brien's", "I|'m|sure|we|'d|'ve|seen|O'Brien|'s"),
+        ("It isn't, he CAN'T; don’t", "It|is|n't|,|he|CA|N'T|;|do|n’t"),
+        ("'tis 'so' rock'n'roll o'clock", "'|tis|'|so|'|rock'n'roll|o'clock"),
+        ("İstanbul'da п'ять ng'ombe", "İstanbul'da|п'ять|ng'ombe"),
+        ("l' accord l'", "l|'|accord|l|'"),
+        ("L's 90's", "L|'s|90|'s"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["word", "bpe", "unigram"])
+def test_elisions_and_clitics_are_words(kind, text, words):
+    assert [text[start:end] for start, end in ALL[kind].words(text)] == words.split("|")
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(alphabet="aln'’st é́ 東-1,", max_size=20))
+def test_words_cover_what_is_not_blank_and_never_cut_a_piece(text):
+    tokenizer = ALL["bpe"]
+    words, pieces = tokenizer.words(text), tokenizer.pieces(text)
+    covered = [place for start, end in words for place in range(start, end)]
+    assert covered == sorted(set(covered))
+    assert "".join(text[place] for place in covered) == "".join(text.split())
+    assert "".join(text[start:end] for start, end in pieces) == "".join(text.split())
 
 
 def test_every_symbol_of_a_word_lies_inside_it():

@@ -51,9 +51,31 @@ def _metaspace(pattern: str) -> Any:
     )
 
 
-_USER_WORDS = pre_tokenizers.Sequence(
-    [pre_tokenizers.Split(Regex(WHITE), "removed"), pre_tokenizers.Split(Regex(WORDS), "isolated")]
+LETTER = rf"[\p{{L}}\p{{M}}\p{{N}}_&&[^{UNSPACED}]]"
+APOSTROPHE = "['\u2019]"
+NEGATION = rf"[nN]{APOSTROPHE}[tT](?!{LETTER})"
+CLITIC = rf"{APOSTROPHE}(?i:s|re|ll|ve|d|m)(?!{LETTER}|{APOSTROPHE}(?!(?i:ve)(?!{LETTER})){LETTER})"
+"""English: sister | 's, we | 'd | 've, and by NEGATION do | n't."""
+ELIDED = (
+    rf"(?<!{LETTER})(?i:[cçdjlmnstv]|(?:jus|lors|puis|quoi|quel)?qu|\p{{Latin}}{{0,3}}ll|un|anch|com|cos|dov|quand|quest"
+    rf"|sant|tutt)(?!{CLITIC}){APOSTROPHE}(?={LETTER})"
 )
+"""French, Italian, Catalan: l' | accord, qu' | elle, dell' | arte."""
+STRETCH = rf"(?:(?!{NEGATION}){LETTER})+"
+READ = (
+    rf"[{UNSPACED}]\p{{M}}*|{ELIDED}|{NEGATION}|(?<={LETTER}){CLITIC}"
+    rf"|{STRETCH}(?:(?!{CLITIC}){APOSTROPHE}{STRETCH})*|{PUNCTUATION}"
+)
+"""A word as a reader sees it: any other apostrophe between letters stays inside (aujourd'hui, O'Brien, İstanbul'da)."""
+
+
+def _between_spaces(pattern: str) -> Any:
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(WHITE), "removed"), pre_tokenizers.Split(Regex(pattern), "isolated")]
+    )
+
+
+_READ_WORDS, _PIECES = _between_spaces(READ), _between_spaces(WORDS)
 _USER_CHARACTERS = pre_tokenizers.Split(Regex(r"\X"), "isolated")
 
 
@@ -90,7 +112,10 @@ class _Spaced(Tokenizer):
         return outline
 
     def words(self, text: str) -> list[tuple[int, int]]:
-        return _cuts(_USER_WORDS, text)
+        return _cuts(_READ_WORDS, text)
+
+    def pieces(self, text: str) -> list[tuple[int, int]]:
+        return _cuts(_PIECES, text)
 
     def _join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens).replace(SPACE, " ").removeprefix(" ")

@@ -75,6 +75,10 @@ class Tokenizer(ABC):
     def words(self, text: str) -> list[tuple[int, int]]:
         """Spans of the user's own words in ``text``, in order: what a row of attention is shown on."""
 
+    def pieces(self, text: str) -> list[tuple[int, int]]:
+        """Spans of words and marks, clitics cut at their apostrophes: what can stand in for an unknown symbol."""
+        return self.words(text)
+
     def _join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens)
 
