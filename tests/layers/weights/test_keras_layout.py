@@ -1,7 +1,6 @@
 """Weights to Keras's layers and back, with Keras on its torch backend as the oracle, values and gradients."""
 
 import copy
-import os
 
 import numpy as np
 import pytest
@@ -10,11 +9,6 @@ from torch import nn
 
 from unrolled.base.errors import UsageError
 from unrolled.layers import GRU, LSTM, Elman, load_keras, to_keras
-
-os.environ.setdefault("KERAS_BACKEND", "torch")
-keras = pytest.importorskip("keras", reason="Keras is not installed: pip install 'unrolled[test]'")
-if keras.backend.backend() != "torch":
-    pytest.skip("Keras runs on another backend than torch", allow_module_level=True)
 
 ROWS, TIME, INPUT, HIDDEN = 3, 4, 2, 5
 LENGTHS = [2, 4, 1]
@@ -29,15 +23,7 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def products_of_float64_stay_float64(monkeypatch):
-    """On backends other than TensorFlow Keras rounds a product of two float64 arrays to float32."""
-    from keras.src.backend.common import dtypes
-
-    monkeypatch.setitem(dtypes.BIT64_TO_BIT32_DTYPE, "float64", "float64")
-
-
-def pair(name, bidirectional, dtype=torch.float64):
+def pair(keras, name, bidirectional, dtype=torch.float64):
     """Our layer and Keras's, built and with random weights of its own."""
     kind, options, theirs, their_options = CASES[name]
     layer = kind(INPUT, HIDDEN, batch_first=True, bidirectional=bidirectional, dtype=dtype, **options)
@@ -83,8 +69,8 @@ def gradients(runner, network, x, first):
 
 @pytest.mark.parametrize("bidirectional", [False, True], ids=["forward", "both"])
 @pytest.mark.parametrize("name", CASES)
-def test_equals_keras_in_values_and_gradients_whichever_way_the_weights_go(name, bidirectional):
-    layer, oracle = pair(name, bidirectional)
+def test_equals_keras_in_values_and_gradients_whichever_way_the_weights_go(keras, name, bidirectional):
+    layer, oracle = pair(keras, name, bidirectional)
     load_keras(layer, oracle.get_weights())
     x, first = example(layer)
     wanted = gradients(run_keras, oracle, x, first)
@@ -102,21 +88,21 @@ def test_equals_keras_in_values_and_gradients_whichever_way_the_weights_go(name,
         nn.init.normal_(weight, std=0.4)
     oracle.set_weights(to_keras(layer))
     torch.testing.assert_close(run_ours(layer, x, first), run_keras(oracle, x, first), rtol=1e-10, atol=1e-10)
-    other, _ = pair(name, bidirectional)
+    other, _ = pair(keras, name, bidirectional)
     load_keras(other, oracle.get_weights())
     for one, two in zip(layer.parameters(), other.parameters(), strict=True):
         assert torch.equal(one, two)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_equals_keras_in_float32(name):
-    layer, oracle = pair(name, True, torch.float32)
+def test_equals_keras_in_float32(keras, name):
+    layer, oracle = pair(keras, name, True, torch.float32)
     load_keras(layer, oracle.get_weights())
     x, first = example(layer, torch.float32)
     torch.testing.assert_close(run_ours(layer, x, first), run_keras(oracle, x, first), rtol=1e-6, atol=1e-6)
 
 
-def test_a_stack_is_the_arrays_of_its_layers_in_order():
+def test_a_stack_is_the_arrays_of_its_layers_in_order(keras):
     layer = LSTM(INPUT, HIDDEN, 2, batch_first=True, bidirectional=True, dtype=torch.float64)
     model = keras.Sequential(
         [
@@ -133,8 +119,11 @@ def test_a_stack_is_the_arrays_of_its_layers_in_order():
         torch.testing.assert_close(layer(x)[0], model(x), rtol=1e-10, atol=1e-10)
 
 
-def test_coupled_gates_are_written_out():
-    coupled, (_, oracle) = LSTM(INPUT, HIDDEN, batch_first=True, coupled=True, dtype=torch.float64), pair("lstm", False)
+def test_coupled_gates_are_written_out(keras):
+    coupled, (_, oracle) = (
+        LSTM(INPUT, HIDDEN, batch_first=True, coupled=True, dtype=torch.float64),
+        pair(keras, "lstm", False),
+    )
     oracle.set_weights(to_keras(coupled))
     x, first = example(coupled)
     torch.testing.assert_close(run_ours(coupled, x, first), run_keras(oracle, x, first), rtol=1e-10, atol=1e-10)
