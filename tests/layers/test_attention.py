@@ -11,8 +11,8 @@ from unrolled.layers import ATTENTIONS
 ROWS, QUERIES, SOURCE, QUERY, MEMORY = 2, 3, 5, 4, 7
 
 
-def scores(kind, attention, q, h):
-    """e for one query and one position, by the formula."""
+def scores(kind, attention, q, h, j):
+    """e for one query and position j, by the formula."""
     weights = {name: weight.detach().numpy() for name, weight in attention.named_parameters()}
     match kind:
         case "dot":
@@ -26,9 +26,13 @@ def scores(kind, attention, q, h):
         case "normalised":
             vector = weights["scale"] * weights["vector"] / np.linalg.norm(weights["vector"])
             return vector @ np.tanh(weights["query_weight"] @ q + weights["key_weight"] @ h + weights["bias"])
+        case "concat":
+            return weights["vector"] @ np.tanh(weights["weight"] @ np.concatenate((q, h)))
+        case "location":
+            return weights["weight"][j] @ q
 
 
-@pytest.mark.parametrize("kind", ["dot", "scaled_dot", "bilinear", "additive", "normalised"])
+@pytest.mark.parametrize("kind", ["dot", "scaled_dot", "bilinear", "additive", "normalised", "concat", "location"])
 def test_equals_the_formula_in_a_loop(kind):
     memory_size = QUERY if "dot" in kind else MEMORY
     part = {"kind": "additive", "normalised": True, "hidden_size": 6} if kind == "normalised" else {"kind": kind}
@@ -45,7 +49,8 @@ def test_equals_the_formula_in_a_loop(kind):
     for row in range(ROWS):
         for step in range(QUERIES):
             e = [
-                scores(kind, attention, query[row, step].numpy(), encoded[row, j].numpy()) for j in range(lengths[row])
+                scores(kind, attention, query[row, step].numpy(), encoded[row, j].numpy(), j)
+                for j in range(lengths[row])
             ]
             alpha = np.exp(e) / np.exp(e).sum()
             c = sum(a * encoded[row, j].numpy() for j, a in enumerate(alpha))

@@ -12,6 +12,7 @@ from unrolled.layers.attention.coverage import CoveragePart
 from unrolled.layers.attention.memory import Memory
 from unrolled.layers.attention.normalisers import NormaliserPart
 from unrolled.layers.attention.reach import ReachPart
+from unrolled.layers.attention.tanh_score import tanh_score
 
 
 @ATTENTIONS.register("additive")
@@ -35,9 +36,8 @@ class Additive(Attention):
         normaliser: NormaliserPart = "softmax",
         coverage: CoveragePart = None,
     ) -> None:
+        _at_least_one("additive", hidden_size)
         super().__init__(query_size, memory_size, hidden_size, reach=reach, normaliser=normaliser, coverage=coverage)
-        if hidden_size < 1:
-            raise SettingsError(f"hidden_size of the attention 'additive' is {hidden_size}; give at least 1.")
         self.hidden_size = hidden_size
         self.query_weight = nn.Parameter(torch.empty(hidden_size, query_size))
         self.key_weight = nn.Parameter(torch.empty(hidden_size, memory_size))
@@ -53,6 +53,43 @@ class Additive(Attention):
 
     def score(self, query: Tensor, memory: Memory) -> Tensor:
         vector = self.vector if self.scale is None else self.scale * self.vector / self.vector.norm()
-        asked = functional.linear(query, self.query_weight)
-        hidden = (asked.unsqueeze(2) + memory.keys.unsqueeze(1)).tanh()
-        return functional.linear(hidden, vector.unsqueeze(0)).squeeze(3)
+        return tanh_score(functional.linear(query, self.query_weight), memory.keys, vector)
+
+
+@ATTENTIONS.register("concat")
+class Concat(Attention):
+    """e_j = vᵀ tanh(W [q, h_j]) (Luong et al. 2015, arXiv:1508.04025, eq. 8, "concat").
+
+    W [q, h_j] = W_1 q + W_2 h_j: the same network as 'additive', its two matrices in one; W_2 h_j is computed once a
+    sentence.
+    """
+
+    def __init__(
+        self,
+        query_size: int,
+        memory_size: int,
+        /,
+        *,
+        hidden_size: int = 256,
+        reach: ReachPart = "global",
+        normaliser: NormaliserPart = "softmax",
+        coverage: CoveragePart = None,
+    ) -> None:
+        _at_least_one("concat", hidden_size)
+        super().__init__(query_size, memory_size, hidden_size, reach=reach, normaliser=normaliser, coverage=coverage)
+        self.hidden_size = hidden_size
+        self.weight = nn.Parameter(torch.empty(hidden_size, query_size + memory_size))
+        self.vector = nn.Parameter(torch.empty(hidden_size))
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.uniform_(self.vector, -(hidden_size**-0.5), hidden_size**-0.5)
+
+    def keys(self, encoded: Tensor) -> Tensor:
+        return functional.linear(encoded, self.weight[:, self.query_size :])
+
+    def score(self, query: Tensor, memory: Memory) -> Tensor:
+        return tanh_score(functional.linear(query, self.weight[:, : self.query_size]), memory.keys, self.vector)
+
+
+def _at_least_one(kind: str, size: int) -> None:
+    if size < 1:
+        raise SettingsError(f"hidden_size of the attention '{kind}' is {size}; give at least 1.")

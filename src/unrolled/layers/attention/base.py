@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +29,9 @@ class Attention(nn.Module, abc.ABC):
     heads: int | None = None
     """How many weightings a kind makes at once; None where it has no axis for them."""
 
+    projects_values: ClassVar[bool] = False
+    """Whether `values` are of the keys' size; else they are the memory itself."""
+
     def __init__(
         self,
         query_size: int,
@@ -46,12 +50,18 @@ class Attention(nn.Module, abc.ABC):
         self.query_size = query_size
         self.memory_size = memory_size
         self.key_size = key_size
-        place = "model.decoder.attention"
-        self.reach = REACHES.build(reach, query_size, where=f"{place}.reach")
-        self.normaliser = NORMALISERS.build(normaliser, where=f"{place}.normaliser")
+        self.reach = REACHES.build(reach, query_size, where="reach")
+        self.normaliser = NORMALISERS.build(normaliser, where="normaliser")
         self.coverage: Coverage | None = None
         if coverage is not None:
-            self.coverage = COVERAGES.build(coverage, query_size, memory_size, key_size, where=f"{place}.coverage")
+            value_size = key_size if self.projects_values else memory_size
+            self.coverage = COVERAGES.build(coverage, query_size, value_size, key_size, where="coverage")
+        if self.normaliser.moves_forward and self.reach.turns_back:
+            raise SettingsError(
+                f"the normaliser {type(self.normaliser).__name__} only moves forward, and the window of the reach "
+                f"{type(self.reach).__name__} may move back. Use the reach 'global' or 'local_m', or the normaliser "
+                "'softmax'."
+            )
 
     @property
     def context_size(self) -> int:
