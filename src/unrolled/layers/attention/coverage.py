@@ -60,7 +60,8 @@ class SumCoverage(Coverage):
 
     Φ_j = 1 without ``fertility`` (See et al. 2017, arXiv:1704.04368, eq. 10, with `coverage_loss`); with it
     Φ_j = N σ(U_f h_j), how many words position j will make, at most N = ``fertility``
-    (Tu et al. 2016, arXiv:1601.04811, eqs. 7-8, "linguistic coverage"; N = 2 there), where σ is kept above 4e-5. The state holds C, and 1 / Φ.
+    (Tu et al. 2016, arXiv:1601.04811, eqs. 7-8, "linguistic coverage", N = 2 there; here σ stays above 4e-5, so that
+    1 / Φ is a number). The state holds C, and 1 / Φ.
     """
 
     def __init__(self, _query_size: int, value_size: int, key_size: int, /, *, fertility: float | None = None) -> None:
