@@ -1,3 +1,6 @@
+import hashlib
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -9,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import BEGIN, END
+from unrolled.data import planning
 from unrolled.data.batching import Batches, collate
 from unrolled.data.store import Store
 
@@ -19,13 +23,15 @@ class Lengths:
     def __init__(self, source, target=None):
         self.columns = ("source",) if target is None else ("source", "target")
         self._lengths = {"source": np.array(source, dtype=np.int32), "target": np.array(target or [], dtype=np.int32)}
-        self.places = np.arange(len(source)) * 2 + 1
 
     def __len__(self):
-        return len(self.places)
+        return len(self._lengths["source"])
 
-    def lengths(self, column):
-        return self._lengths[column]
+    def lengths(self, column, start=0, stop=None):
+        return self._lengths[column][start:stop]
+
+    def places(self, rows):
+        return np.array(rows) * 2 + 1
 
     def take(self, column, rows):
         return [np.full(self._lengths[column][row], 4 + row) for row in rows]
@@ -116,6 +122,99 @@ def test_epochs_differ_in_batches_and_in_their_order(store, bound):
     assert sizes != sorted(sizes)
 
 
+@pytest.fixture
+def narrow(monkeypatch):
+    """Windows of 32 rows in blocks of 4."""
+    monkeypatch.setattr(planning, "WINDOW", 32)
+    monkeypatch.setattr(planning, "BLOCK", 4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    pairs=st.lists(st.tuples(LENGTH, LENGTH), max_size=100),
+    bound=st.sampled_from([{"tokens": 60}, {"sentences": 5}]),
+    limit=st.sampled_from([None, 20]),
+    shuffle=st.booleans(),
+)
+def test_every_row_once_in_windows(pairs, bound, limit, shuffle):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "WINDOW", 32)
+        patch.setattr(planning, "BLOCK", 4)
+        batches = Batches(over(pairs), **bound, shuffle=shuffle, max_length=limit)
+        plan = batches.plan(1)
+        rows = [row for batch in plan for row in batch.tolist()]
+        assert sorted(rows) == [i for i, pair in enumerate(pairs) if limit is None or max(pair) <= limit]
+        assert len(rows) == len(batches)
+        assert len(plan) == len(list(plan))
+        for place in [*range(len(plan))][::-1]:  # as a resumed run asks: not in order
+            assert plan[place].tolist() == plan[place - len(plan)].tolist() == plan[place:][0].tolist()
+        for window in plan.windows():
+            batches_of_window = [window.batch(i) for i in range(len(window))]
+            assert window.symbols.tolist() == [batches.symbols(batch) for batch in batches_of_window]
+        assert batches.symbols(batches.longest()) == max(map(batches.symbols, batches.plan(0)), default=0)
+        with pytest.raises(IndexError, match=f"batch {len(plan)} of {len(plan)}"):
+            plan[len(plan)]
+
+
+def test_windows_are_drawn_from_everywhere_and_anew_each_epoch(narrow):
+    batches = Batches(mixed(400), sentences=8)
+    one, two = ([np.sort(window.rows).tolist() for window in batches.plan(epoch).windows()] for epoch in (1, 2))
+    assert len(one) == 13 and one != two
+    assert one == [np.sort(window.rows).tolist() for window in batches.plan(1).windows()]
+    assert all(rows[-1] - rows[0] > 100 for rows in one)
+    assert all(row // 4 * 4 in rows for rows in one for row in rows), "a block stays together"
+    assert len({tuple(sorted(batch.tolist())) for batch in batches.plan(1)} - set(as_sets(batches.plan(2)))) > 25
+    still = Batches(mixed(400), sentences=8, shuffle=False)
+    assert as_sets(still.plan(0)) == as_sets(still.plan(1))
+
+
+GOLDEN = {
+    "tokens": "3a7f17069d6f44b7",
+    "sentences": "107979bb34832ed1",
+}
+
+
+@pytest.mark.parametrize(("name", "bound"), [("tokens", {"tokens": 400}), ("sentences", {"sentences": 9})])
+def test_plans_stay_as_they_were(name, bound):
+    """What was measured with a seed comes again with that seed."""
+    plan = Batches(mixed(2000), **bound, seed=3, max_length=25).plan(2)
+    held = b"|".join(rows.astype("<i8").tobytes() for rows in plan)
+    assert hashlib.sha256(held).hexdigest()[:16] == GOLDEN[name]
+
+
+HELD = """
+import sys
+import numpy as np
+from unrolled.data import planning
+from unrolled.data.batching import Batches
+from unrolled.data.store import Store
+planning.WINDOW, planning.BLOCK = 8192, 128
+def anonymous():
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(status["RssAnon"].split()[0]) * 1024
+count = int(sys.argv[2])
+lengths = np.random.default_rng(0).poisson(12, count).tolist()
+ids = [[7] * n for n in range(60)]
+built = Store.build(sys.argv[1], {"source": (ids[n] for n in lengths), "target": (ids[n] for n in lengths)})
+del built, lengths
+before = anonymous()
+store = Store(sys.argv[1])
+plan = Batches(store, sentences=64, max_length=50).plan(0)
+plan[len(plan) // 2]
+print(anonymous() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the process' own memory is told by /proc")
+def test_what_is_held_does_not_grow_with_the_rows(tmp_path):
+    held = {}
+    for count in (40_960, 245_760):
+        words = [sys.executable, "-c", HELD, str(tmp_path), str(count)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        held[count] = int(done.stdout)
+    assert held[245_760] - held[40_960] < 204_800 * 4, "less than one number a row"
+
+
 def test_without_shuffling_batches_run_from_short_to_long_and_stay():
     batches = Batches(mixed(300), tokens=300, shuffle=False, seed=1)
     assert as_sets(batches.plan(0)) == as_sets(batches.plan(5))
@@ -152,7 +251,7 @@ def test_longest_is_the_fullest_batch():
     batches = Batches(mixed(1000), sentences=7)
     assert batches.symbols(batches.longest()) == max(batches.symbols(rows) for rows in batches.plan(0))
     assert Batches(Lengths([], []), tokens=5).longest().tolist() == []
-    assert Batches(Lengths([], []), tokens=5).plan(0) == []
+    assert list(Batches(Lengths([], []), tokens=5).plan(0)) == []
 
 
 def test_collate_adds_the_special_symbols():

@@ -24,7 +24,9 @@ def test_rows_come_back(tmp_path):
     assert [row.tolist() for row in store.take("source", np.array([1, 0]))] == [[], [4, 5, 6]]
     assert store.lengths("source").tolist() == [3, 0, 1]
     assert store.lengths("source").dtype == np.int32
-    assert (store.places.tolist(), store.places.dtype) == ([2, 3, 7], np.int64)
+    assert store.lengths("target", 1, 9).tolist() == [2, 4]
+    assert store.places([2, 0]).tolist() == [7, 2]
+    assert store.places(range(3)).dtype == np.int64
     assert sorted(path.name for path in (tmp_path / "new" / "store").iterdir()) == ["rows.arrow", "rows.json"]
 
 
@@ -40,8 +42,13 @@ def test_any_rows_in_any_chunks(rows, size, chunk, tmp_path_factory):
         patch.setattr(store_module, "CHUNK", chunk)
         store = Store.build(folder, {"source": iter(rows)}, vocabulary_sizes={"source": size})
         assert [row.tolist() for row in store.take("source", range(len(rows)))] == rows
-    assert store.places.tolist() == list(range(1, len(rows) + 1))
-    assert store.lengths("source").tolist() == [len(row) for row in rows]
+        lengths = [len(row) for row in rows]
+        assert store.places(range(len(rows))).tolist() == list(range(1, len(rows) + 1))
+        assert store.lengths("source").tolist() == lengths
+        for start in range(len(rows)):
+            assert (
+                store.lengths("source", start, start + size % 5 + 1).tolist() == lengths[start : start + size % 5 + 1]
+            )
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65536, np.uint16), (65537, np.int32)])
@@ -70,7 +77,7 @@ def test_text_is_encoded(tmp_path):
     rows = [(1, ("ab", "yy x")), (3, ("", "x")), (4, ("c", "q"))]
     store = Store.encode(tmp_path, iter(rows), encoders)
     for i, (place, fields) in enumerate(rows):
-        assert store.places[i] == place
+        assert store.places([i]) == place
         for name, text in zip(store.columns, fields, strict=True):
             assert store.take(name, [i])[0].tolist() == encoders[name].encode(text).ids
     assert store.take("source", [0])[0].dtype == np.uint16

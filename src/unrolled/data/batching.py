@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import BEGIN, END, PAD
+from unrolled.data import planning
 
 
 class Tokens(NamedTuple):
@@ -32,13 +33,14 @@ class Rows(Protocol):
     """What batches are made of: a Store, or anything that gives lengths and rows."""
 
     columns: tuple[str, ...]
-    places: np.ndarray
 
     def __len__(self) -> int: ...
 
-    def lengths(self, column: str) -> np.ndarray: ...
+    def lengths(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray: ...
 
-    def take(self, column: str, rows: np.ndarray) -> list[np.ndarray]: ...
+    def places(self, rows: Sequence[int] | np.ndarray) -> np.ndarray: ...
+
+    def take(self, column: str, rows: Sequence[int] | np.ndarray) -> list[np.ndarray]: ...
 
 
 def collate(
@@ -65,6 +67,9 @@ def _padded(rows: Sequence[Sequence[int] | np.ndarray], begin: bool) -> Tokens:
     return Tokens(torch.from_numpy(ids), torch.from_numpy(mask))
 
 
+_MOST = np.iinfo(np.int32).max - 2
+
+
 class Batches:
     """How the rows of a store fall into batches, epoch by epoch.
 
@@ -72,6 +77,9 @@ class Batches:
     or ``sentences`` fixes its rows. A single row above the budget is a batch of its own. Rows with more than
     ``max_length`` symbols on a side (specials not counted) are left out or cut, and counted in ``dropped`` and ``cut``.
     Unshuffled batches are sorted by length, the same each epoch.
+
+    Rows are sorted and shuffled ``planning.WINDOW`` at a time; more of them fall into windows of blocks from all over
+    the store, drawn anew each epoch. What is held does not depend on how many rows there are.
     """
 
     def __init__(
@@ -93,69 +101,54 @@ class Batches:
             if value is not None and value < bound:
                 raise SettingsError(f"{setting} = {value} was given; it must be at least {bound}.")
         self.store, self.name = store, name
-        self._tokens, self._sentences = tokens, sentences
-        self._seed, self._shuffle = seed, shuffle
-        self._max_length = max_length
-        limit = max_length or np.iinfo(np.int32).max
-        lengths = [store.lengths(column) for column in store.columns[:2]]
-        long = np.zeros(len(store), dtype=bool)
-        for column in lengths:
-            long |= column > limit
-        self.cut = int(long.sum()) if too_long == "cut" else 0
-        self.dropped = int(long.sum()) if too_long == "drop" else 0
-        self._kept = np.flatnonzero(~long) if self.dropped else np.arange(len(store))
-        self._sizes = [
-            np.minimum(column, limit).astype(np.int64) + specials
-            for column, specials in zip(lengths, (1, 2), strict=False)
-        ]
+        self._seed, self._max_length = seed, max_length
+        self._cutter = planning.Cutter(tokens, sentences, shuffle)
+        self._drop = too_long == "drop"
+        starts = range(0, len(store), planning.WINDOW) if max_length else ()
+        long = sum(int(self._long(self._lengths(start, start + planning.WINDOW)).sum()) for start in starts)
+        self.dropped, self.cut = (long, 0) if self._drop else (0, long)
 
     def __len__(self) -> int:
         """Rows of an epoch."""
-        return len(self._kept)
+        return len(self.store) - self.dropped
 
-    def plan(self, epoch: int) -> list[np.ndarray]:
+    def plan(self, epoch: int) -> planning.Plan:
         """The row numbers (int64) of each batch of ``epoch``: a function of the store, the seed and the epoch."""
-        random = np.random.default_rng((self._seed, epoch))
-        order = self._by_length(random)
-        ends = self._ends(order)
-        batches = [order[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
-        if self._shuffle:
-            batches = [batches[i] for i in random.permutation(len(batches))]
-        return batches
+        windows = -(-len(self.store) // planning.WINDOW)
+        blocks = np.arange(-(-len(self.store) // planning.BLOCK))
+        if self._cutter.shuffle and windows > 1:
+            blocks = np.random.default_rng((self._seed, epoch)).permutation(blocks)
+        parts = np.array_split(blocks, max(windows, 1))
 
-    def _by_length(self, random: np.random.Generator) -> np.ndarray:
-        """Rows by source length and, among equals, by target length, up and down in turn, so that neighbours are alike
-        on both sides. Noise of half a symbol, or half of what lies between two batches if that is more, moves rows
-        from batch to batch, so that no two epochs are the same."""
-        rows = self._kept
-        source, target = self._sizes[0][rows], self._sizes[-1][rows]
-        tie: np.ndarray = rows
-        if self._shuffle and len(rows):
-            low, high = np.percentile(source, [5, 95])
-            noise = max(0.5, (high - low) / 2 / self._about(rows))
-            source = np.floor(source + random.uniform(-noise, noise, len(rows))).astype(np.int64)
-            tie = random.permutation(len(rows))
-        return rows[np.lexsort((tie, np.where(source % 2, -target, target), source))]
+        def make(number: int) -> planning.Window:
+            random = np.random.default_rng((self._seed, epoch, number) if windows > 1 else (self._seed, epoch))
+            return self._window(np.sort(parts[number]), random)
 
-    def _about(self, rows: np.ndarray) -> float:
-        """Roughly how many batches ``rows`` make."""
-        if self._sentences is not None:
-            return max(1.0, len(rows) / self._sentences)
-        return max(1.0, sum(int(size[rows].sum()) for size in self._sizes) / (self._tokens or 1))
+        return planning.Plan(make, windows)
 
-    def _ends(self, order: np.ndarray) -> list[int]:
-        if self._sentences is not None:
-            return [*range(self._sentences, len(order), self._sentences), len(order)] if len(order) else []
-        budget, ends = self._tokens or 1, []
-        sides = [size[order].tolist() for size in self._sizes]
-        start, widest = 0, [0] * len(sides)
-        for i, here in enumerate(zip(*sides, strict=True)):
-            widest = [max(pair) for pair in zip(widest, here, strict=True)]
-            while i > start and (i + 1 - start) * sum(widest) > budget:
-                start += even(i - start)
-                ends.append(start)
-                widest = [max(side[start : i + 1]) for side in sides]
-        return [*ends, len(order)] if len(order) else []
+    def _window(self, blocks: np.ndarray, random: np.random.Generator) -> planning.Window:
+        """The batches of the rows in ``blocks``."""
+        size, count = planning.BLOCK, len(self.store)
+        spans = [(block * size, min(block * size + size, count)) for block in blocks.tolist()]
+        kind = np.int32 if count <= np.iinfo(np.int32).max else np.int64
+        rows = np.concatenate([np.arange(start, end, dtype=kind) for start, end in spans])
+        found = [self._lengths(start, end) for start, end in spans]
+        lengths = [np.concatenate(side) for side in zip(*found, strict=True)]
+        if self.dropped:
+            kept = ~self._long(lengths)
+            rows, lengths = rows[kept], [side[kept] for side in lengths]
+        return self._cutter.window(rows, self._padded_sizes(lengths), random)
+
+    def _lengths(self, start: int, stop: int) -> list[np.ndarray]:
+        return [self.store.lengths(column, start, stop) for column in self.store.columns[:2]]
+
+    def _long(self, lengths: Sequence[np.ndarray]) -> np.ndarray:
+        return np.any([side > (self._max_length or _MOST) for side in lengths], axis=0)
+
+    def _padded_sizes(self, lengths: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Symbols of each side as they stand in a tensor: cut, with END and in a target BEGIN."""
+        limit = self._max_length or _MOST
+        return [np.minimum(side, limit) + specials for side, specials in zip(lengths, (1, 2), strict=False)]
 
     def load(self, rows: np.ndarray) -> Pairs:
         """The padded tensors of ``rows``."""
@@ -165,31 +158,28 @@ class Batches:
 
     def places(self, rows: np.ndarray) -> list[str]:
         """Where ``rows`` stand in the user's file: ``pairs.tsv:12``."""
-        return [f"{self.name}:{place}" for place in self.store.places[np.asarray(rows)].tolist()]
+        return [f"{self.name}:{place}" for place in self.store.places(rows).tolist()]
 
     def symbols(self, rows: np.ndarray) -> int:
         """What the padded tensors of a batch of ``rows`` hold, source and target together."""
-        return len(rows) * sum(int(size[rows].max(initial=0)) for size in self._sizes)
+        return len(rows) * sum(int(side.max(initial=0)) for side in self._sizes_of(rows))
+
+    def _sizes_of(self, rows: np.ndarray) -> list[np.ndarray]:
+        taken = [self.store.take(column, rows) for column in self.store.columns[:2]]
+        return self._padded_sizes([np.array([len(row) for row in side], dtype=np.int32) for side in taken])
 
     def longest(self) -> np.ndarray:
         """The rows of the batch that needs most memory, of a typical epoch; of equals, the one with most rows."""
-        plan = self.plan(0)
-        return max(plan, key=lambda rows: (self.symbols(rows), len(rows))) if plan else np.empty(0, dtype=np.int64)
+        longest, most = np.empty(0, dtype=np.int64), (0, 0)
+        for window in self.plan(0).windows():
+            if len(window):
+                found = window.batch(window.fullest())
+                size = (int(window.symbols[window.fullest()]), len(found))
+                longest, most = (found, size) if size > most else (longest, most)
+        return longest
 
     def padding_share(self, plan: Sequence[np.ndarray]) -> float:
         """The share of padding in all tensors of ``plan``, 0 to 1."""
         held = sum(self.symbols(rows) for rows in plan)
-        real = sum(int(size[rows].sum()) for rows in plan for size in self._sizes)
+        real = sum(int(side.sum(dtype=np.int64)) for rows in plan for side in self._sizes_of(rows))
         return 1 - real / held if held else 0.0
-
-
-EVEN = 16
-
-
-def even(rows: int) -> int:
-    """``rows``, or a little less: a multiple of EVEN where that loses less than half of them.
-
-    Kernels are made anew for every shape that they meet (oneDNN's bfloat16 products take a millisecond each, and a
-    thousand are kept). Batches of round sizes meet the same shapes again and again.
-    """
-    return rows - rows % EVEN if rows >= 2 * EVEN else rows

@@ -42,8 +42,8 @@ class Store:
     """Rows of symbol ids in named columns, e.g. ``source`` and ``target``, without special symbols.
 
     A folder with ``rows.arrow`` (Arrow IPC: one list of uint16, or int32 for vocabularies above 65,536, a column) and
-    ``rows.json`` (fingerprint, digest). Memory holds the lengths (4 bytes a row and
-    column) and the places (8 bytes a row); the system pages the rest in and out.
+    ``rows.json`` (fingerprint, digest). Memory holds where each record batch lies; the system pages ids, lengths and
+    places in and out.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -56,33 +56,44 @@ class Store:
             self._file = pa.memory_map(str(self.folder / "rows.arrow"))
             batches = list(_batches(self._file))
             self._views = {name: [_view(batch.column(name)) for batch in batches] for name in self.columns}
-            places = [batch.column(PLACE).to_numpy() for batch in batches]
+            self._places = [batch.column(PLACE).to_numpy() for batch in batches]
         except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
             raise DataError(f"{self.folder}: the encoded rows cannot be read ({error}). Delete the folder.") from None
-        self.places: np.ndarray = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
-        self._lengths = {
-            name: np.concatenate([np.empty(0, dtype=np.int32), *(np.diff(offsets) for _, offsets in views)])
-            for name, views in self._views.items()
-        }
+        self._count = sum(len(places) for places in self._places)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return self._count
 
-    def lengths(self, column: str) -> np.ndarray:
-        """int32 [rows]: symbols of each row."""
-        return self._lengths[self._known(column)]
+    def lengths(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """int32 [stop - start]: symbols of each row from ``start`` on, as far as there are rows."""
+        views = self._views[self._known(column)]
+        stop = len(self) if stop is None else min(stop, len(self))
+        parts = [np.empty(0, dtype=np.int32)]
+        for chunk in range(start // CHUNK, -(-stop // CHUNK)):
+            first = chunk * CHUNK
+            parts.append(np.diff(views[chunk][1][max(start - first, 0) : stop - first + 1]))
+        return np.concatenate(parts)
+
+    def places(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
+        """int64 [rows]: the line number of each row. Raises DataError for a row that is not there."""
+        return np.array([self._places[row // CHUNK][row % CHUNK] for row in self._there(rows)], dtype=np.int64)
 
     def take(self, column: str, rows: Sequence[int] | np.ndarray) -> list[np.ndarray]:
         """The ids of ``rows``, each a read-only view of the file. Raises DataError for a row that is not there."""
-        views, count = self._views[self._known(column)], len(self)
+        views = self._views[self._known(column)]
         taken = []
-        for row in np.asarray(rows, dtype=np.int64).tolist():
-            if not 0 <= row < count:
-                raise DataError(f"{self.folder}: row {row} was asked for; the store has the rows 0 to {count - 1}.")
+        for row in self._there(rows):
             values, offsets = views[row // CHUNK]
             i = row % CHUNK
             taken.append(values[offsets[i] : offsets[i + 1]])
         return taken
+
+    def _there(self, rows: Sequence[int] | np.ndarray) -> Iterator[int]:
+        count = len(self)
+        for row in np.asarray(rows, dtype=np.int64).tolist():
+            if not 0 <= row < count:
+                raise DataError(f"{self.folder}: row {row} was asked for; the store has the rows 0 to {count - 1}.")
+            yield row
 
     def _known(self, column: str) -> str:
         if column not in self._views:

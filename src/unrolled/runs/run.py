@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -185,12 +186,17 @@ class Run:
         scores = {"loss": loss, "perplexity": perplexity(loss)}
         from unrolled.models.stepper import TorchStepper
 
-        sources, references = pairs(self.tables.valid, VALID_OUTPUTS)
+        sources, references = self._translated
         outputs = [""] * len(sources)
         engine = TorchStepper(cast("Any", network), device)
         for line, best in translate(engine, self.text, sources, SearchSettings(kind="argmax"), sentences=128):
             outputs[line] = best[0].text if best else ""
         return scores | validation_scores(outputs, references)
+
+    @cached_property
+    def _translated(self) -> tuple[list[str], list[str]]:
+        """The validation rows that are translated: to find them among a million lines takes a while."""
+        return pairs(self.tables.valid, VALID_OUTPUTS)
 
     # --- after training -------------------------------------------------------------------------------------------
 

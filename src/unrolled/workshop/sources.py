@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,23 +77,8 @@ def open_sources(sources: Sources, names: Sequence[str], data: Mapping[str, Any]
 
     UsageError or DataError says what is missing.
     """
-    columns = data["columns"]
     said: list[str] = []
-    found: dict[str, Table] = {}
-    if sources.data is not None:
-        if sources.source or sources.target:
-            raise UsageError("give a table (DATA) or parallel files (--source and --target), not both.")
-        found = _splits(sources.data, columns)
-    else:
-        found["train"] = _parallel(sources.source, sources.target, "--source", "--target")
-    for split, given, left, right in (
-        ("valid", sources.valid, sources.valid_source, sources.valid_target),
-        ("test", sources.test, sources.test_source, sources.test_target),
-    ):
-        if given:
-            found[split] = open_table(given, columns=_columns(columns))
-        elif left or right:
-            found[split] = _parallel(left, right, f"--{split}-source", f"--{split}-target")
+    found = tables_of(sources, data["columns"])
     parts = {}
     for split, table in found.items():
         said += [f"{table.path}: {sentence}" for sentence in table.guessed]
@@ -112,9 +99,32 @@ def open_sources(sources: Sources, names: Sequence[str], data: Mapping[str, Any]
     return Tables(parts["train"], parts["valid"], parts.get("test"), said)
 
 
+def tables_of(sources: Sources, columns: Sequence[str | int] | None) -> dict[str, Table]:
+    """The table of each split that was given. UsageError for a split given twice or by halves, or for none."""
+    if sources.data is not None:
+        if sources.source or sources.target:
+            raise UsageError("give a table (DATA) or parallel files (--source and --target), not both.")
+        found = _splits(sources.data, columns)
+    else:
+        found = {"train": _parallel(sources.source, sources.target, "--source", "--target")}
+    for split, whole, left, right in (
+        ("valid", sources.valid, sources.valid_source, sources.valid_target),
+        ("test", sources.test, sources.test_source, sources.test_target),
+    ):
+        names = f"--{split}-source", f"--{split}-target"
+        if whole and (left or right):
+            raise UsageError(f"--{split} is a table and {'/'.join(names)} are parallel files: give one of them.")
+        if whole:
+            found[split] = open_table(whole, columns=_columns(columns))
+        elif left or right:
+            found[split] = _parallel(left, right, *names)
+    return found
+
+
 def _hold_out(part: Part, share: float, most: int) -> tuple[Part, Part]:
     """A training and a validation part that share no source: ``share`` of all, at least one."""
-    places = np.unique(np.fromiter((share_of(row.fields[0]) for row in part.rows()), dtype=np.float64))
+    enough = math.ceil(min((most + 1) / share, 1e15)) + 1  # with so many sources ``most`` decides, not ``share``
+    places = _smallest((share_of(row.fields[0]) for row in part.rows()), enough)
     if len(places) < 2:
         raise DataError(
             f"{part.table.path}: {len(places)} source{'' if len(places) == 1 else 's'}, and some must be held "
@@ -125,14 +135,27 @@ def _hold_out(part: Part, share: float, most: int) -> tuple[Part, Part]:
     return part._replace(low=border), part._replace(high=border)
 
 
+def _smallest(numbers: Iterator[float], most: int) -> np.ndarray:
+    """The different numbers in order, or the ``most`` smallest of them; a few more than that are held."""
+    found = np.empty(0, dtype=np.float64)
+    while len(block := np.fromiter(itertools.islice(numbers, 1 << 14), dtype=np.float64)):
+        found = np.unique(np.concatenate([found, block]))[:most]
+    return found
+
+
 def _skipped(table: Table) -> list[str]:
     """What is said of a table's wrong lines where they are left out."""
-    wrong: list[Wrong] = []
-    for _ in table.rows(wrong.append):
+    count, first = 0, None
+
+    def note(wrong: Wrong) -> None:
+        nonlocal count, first
+        count, first = count + 1, first or wrong
+
+    for _ in table.rows(note):
         pass
-    if not wrong:
+    if not count:
         return []
-    return [f"{table.path}: {len(wrong)} wrong line{'' if len(wrong) == 1 else 's'} left out, the first: {wrong[0]}"]
+    return [f"{table.path}: {count} wrong line{'' if count == 1 else 's'} left out, the first: {first}"]
 
 
 def _columns(columns: Sequence[str | int] | None) -> list[str | int] | None:
