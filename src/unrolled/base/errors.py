@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class UnrolledError(Exception):
@@ -47,11 +47,15 @@ def known(name: str, names: Iterable[str]) -> str:
     "Did you mean 'lstm'? Known: gru, lstm."
     """
     every = sorted(names)
-    near = (
-        difflib.get_close_matches(name, every, n=1, cutoff=0.6) or [k for k in every if k.startswith(name) and name][:1]
-    )
-    hint = f"Did you mean '{near[0]}'? " if near else ""
+    near = nearest(name, every)
+    hint = f"Did you mean '{near}'? " if near else ""
     return f"{hint}Known: {', '.join(every) if every else 'none'}."
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The one of ``names`` that is most like ``name``, or begins with it; None where none is."""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or [k for k in names if k.startswith(name) and name]
+    return near[0] if near else None
 
 
 def require(module: str, extra: str) -> None:

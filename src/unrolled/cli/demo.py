@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unrolled.base.errors import GateError, UsageError, known
+from unrolled.cli import options
 
 if TYPE_CHECKING:
     from unrolled.data.builtin import Built, Example
@@ -71,7 +72,7 @@ def demo(
     out: Annotated[str, typer.Option(help="Where the data, the model and the report go.")] = "runs/demo",
     seed: Annotated[int, typer.Option(min=0, help="Another seed: other phrases, another model.")] = 1,
     size: Annotated[int | None, typer.Option(min=100, help="Training examples.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, e.g. --set train.epochs=5.")] = None,
+    set_: options.Settings = None,
     gate: Annotated[
         bool, typer.Option("--gate/--no-gate", help="Exit with 4 where the demo's own marks are missed.")
     ] = False,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unrolled.cli import options
+
 if TYPE_CHECKING:
     from torch import nn
 
@@ -15,7 +17,7 @@ def describe(
     model: Annotated[str, typer.Argument(help="Folder of a saved model, or the name of a preset.")],
     source_vocabulary: Annotated[int, typer.Option(min=5, help="A preset's source symbols.")] = 8000,
     target_vocabulary: Annotated[int, typer.Option(min=5, help="A preset's target symbols.")] = 8000,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show the parts, their parameters with the formula, and the memory they need."""
     from unrolled.cli.output import size, table, tell, tell_json

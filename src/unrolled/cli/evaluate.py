@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unrolled.base.errors import UsageError
+from unrolled.cli import options
 
 if TYPE_CHECKING:
     from unrolled.pipeline import Model
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
-    data: Annotated[str | None, typer.Argument(help="Pairs: a table, as for train.")] = None,
-    source: Annotated[str | None, typer.Option(help="Parallel files instead: the sources.")] = None,
-    target: Annotated[str | None, typer.Option(help="Parallel files instead: the references.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns by name or number, e.g. 1,2.")] = None,
+    model: options.Model,
+    data: options.Data = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    columns: options.Columns = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Another beam than the saved one; 1 is argmax.")] = None,
     links: Annotated[
         str | None, typer.Option(help="Gold word links, line by line (0-0 1-2 2p3): adds the alignment error rate.")
@@ -26,8 +27,8 @@ def evaluate(
         str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")
     ] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="Also BLEU by source length.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    as_json: options.Json = False,
+    device: options.Device = "auto",
 ) -> None:
     """Score the model's outputs: BLEU, chrF, TER, exact match, character error rate."""
     from unrolled.cli.output import number, table, tell_json

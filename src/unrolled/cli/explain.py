@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from unrolled.cli import options
+
 
 def explain(
-    model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
+    model: options.Model,
     text: Annotated[str, typer.Argument(help="One input line.")],
     target: Annotated[str | None, typer.Option(help="Explain this output instead of the model's own.")] = None,
     to: Annotated[
@@ -17,8 +19,8 @@ def explain(
     trusted: Annotated[
         bool, typer.Option("--trust/--no-trust", help="Measure how far the weights can be trusted.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything as one line of JSON.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    as_json: options.Json = False,
+    device: options.Device = "auto",
 ) -> None:
     """Show which input words each output word looked at."""
     from unrolled.cli.output import draw, tell, tell_json

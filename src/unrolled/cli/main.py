@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from unrolled.base.errors import UnrolledError
-from unrolled.cli import check, demo, describe, evaluate, explain, predict, score, selfcheck, train
+from unrolled.cli import check, demo, describe, evaluate, explain, predict, score, selfcheck, train, usage
 
 app = typer.Typer(
     name="unrolled",
+    cls=usage.Verbs,
     help="Train, see through and ship recurrent and attention sequence models, from your own file.",
     epilog="Start with: unrolled demo. Every command has --help, and --json for machines. "
     "Exit codes: 0 done, 1 failed, 2 usage, 3 data, 4 a gate missed, 5 a part missing, 130 interrupted.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,10 +48,12 @@ def main() -> None:
     # Waiting threads spin for a moment, then sleep: beside other work, endless spinning costs a factor of ten.
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     try:
-        app()
+        code = app(standalone_mode=False)
+    except usage.WrongCall as error:
+        leave(usage.sentence(error, sys.argv[1:]), error.exit_code)
     except UnrolledError as error:
         leave(str(error), error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         leave("interrupted.", 130)
     except BrokenPipeError:
         # The reader of a pipe went away (`unrolled predict … | head`): nothing more to say.
@@ -62,6 +64,9 @@ def main() -> None:
         leave(f"{place}{error.strerror or error}.", 1)
     except MemoryError:
         leave("out of memory. Use a smaller batch (--set train.batch_tokens=…) or a smaller model.", 1)
+    else:
+        if code:
+            sys.exit(code)
 
 
 def leave(message: str, code: int) -> None:

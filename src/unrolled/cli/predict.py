@@ -5,18 +5,25 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unrolled.base.errors import UsageError
+from unrolled.cli import options
+
+if TYPE_CHECKING:
+    from unrolled.tasks.translate import Translation
+    from unrolled.text.texts import TextPair
 
 ROUND = 4096
 """Lines read, sorted by length and searched together: memory does not grow with the file."""
 
 
 def predict(
-    model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
+    model: options.Model,
     file: Annotated[str, typer.Argument(help="Lines to read; - for standard input.")] = "-",
     kind: Annotated[str | None, typer.Option("--search", help="argmax, beam or sampling.")] = None,
     beam: Annotated[int | None, typer.Option(help="Prefixes kept a sentence.")] = None,
@@ -40,86 +47,74 @@ def predict(
     ] = 64,
     attention: Annotated[bool, typer.Option("--attention", help="JSON lines with words, weights and scores.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with texts and scores.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    device: options.Device = "auto",
 ) -> None:
     """Write the model's output for each line; an empty line stays empty.
 
     The same tokens come out whatever the batch size, the order of the lines or the padding.
     """
     given = {
-        "kind": kind,
-        "beam": beam,
-        "nbest": nbest,
-        "length_penalty": length_penalty,
-        "coverage_penalty": coverage_penalty,
-        "min_length": min_length,
-        "max_length": max_length,
-        "no_repeat_ngram": no_repeat_ngram,
-        "replace_unknown": replace_unknown,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "seed": seed,
-    }
-    from unrolled.data.lines import lines_of
+        "kind": kind, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
+        "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
+        "no_repeat_ngram": no_repeat_ngram, "replace_unknown": replace_unknown, "temperature": temperature,
+        "top_k": top_k, "top_p": top_p, "seed": seed,
+    }  # fmt: skip
     from unrolled.pipeline import Model
-    from unrolled.progress import say
-    from unrolled.search import diagnose
 
     opened = Model.load(model, device=device)
     search = opened.searching(beam=beam, changes={name: value for name, value in given.items() if value is not None})
-    prefixes = list(lines_of(prefix)) if prefix else None
+    show = Shown(opened.text, search.nbest, attention=attention, as_json=as_json)
     count, started, remarks = 0, time.monotonic(), Counter[str]()
-    for lines in _rounds(lines_of(file)):
-        forced = _prefixes_for(prefixes, count, len(lines), prefix)
-        for line, found in zip(lines, opened.translations(lines, search, batch=batch, prefixes=forced), strict=True):
-            _write(opened, line, found, nbest=search.nbest, attention=attention, as_json=as_json, number=count)
+    for lines, prefixes in _rounds(file, prefix):
+        for line, found in zip(lines, opened.translations(lines, search, batch=batch, prefixes=prefixes), strict=True):
+            remarks.update(show(count, line, found))
             count += 1
-            remarks.update(remark for one in found[:1] for remark in diagnose(one.hypothesis))
+    _sum_up(count, time.monotonic() - started, remarks)
+
+
+def _rounds(file: str, prefix: str | None) -> Iterator[tuple[list[str], list[str] | None]]:
+    """Lines to search together, each with its prefix if there are any."""
+    from unrolled.data.lines import lines_of
+
+    prefixes = list(lines_of(prefix)) if prefix else None
+    lines, count = iter(lines_of(file)), 0
+    while held := list(islice(lines, ROUND)):
+        if prefixes is not None and len(prefixes) < count + len(held):
+            raise UsageError(f"{prefix}: {len(prefixes)} prefixes for more lines. {ONE_A_LINE}")
+        yield held, prefixes[count : count + len(held)] if prefixes is not None else None
+        count += len(held)
     if prefixes is not None and len(prefixes) != count:
-        raise UsageError(f"{prefix}: {len(prefixes)} prefixes for {count} lines. Give one a line, empty where none.")
-    seconds = max(time.monotonic() - started, 1e-9)
-    for remark, times in remarks.most_common(5):
-        say(f"{times} of {count} outputs: {remark}")
-    if sys.stderr.isatty():
-        say(f"{count} lines in {seconds:.1f} s, {count / seconds:.1f} lines/s")
+        raise UsageError(f"{prefix}: {len(prefixes)} prefixes for {count} lines. {ONE_A_LINE}")
 
 
-def _rounds(lines: Any) -> Any:
-    held: list[str] = []
-    for line in lines:
-        held.append(line)
-        if len(held) == ROUND:
-            yield held
-            held = []
-    if held:
-        yield held
+ONE_A_LINE = "Give one a line, empty where none."
 
 
-def _prefixes_for(prefixes: list[str] | None, start: int, count: int, path: str | None) -> list[str] | None:
-    if prefixes is None:
-        return None
-    if len(prefixes) < start + count:
-        raise UsageError(f"{path}: {len(prefixes)} prefixes for more lines. Give one a line, empty where none.")
-    return prefixes[start : start + count]
+class Shown:
+    """Writes the outputs of a line as text or JSON."""
 
+    def __init__(self, text: TextPair, nbest: int, *, attention: bool, as_json: bool) -> None:
+        self._text, self._nbest = text, nbest
+        self._attention, self._as_json = attention, attention or as_json
 
-def _write(model: Any, line: str, found: list[Any], *, nbest: int, attention: bool, as_json: bool, number: int) -> None:
-    from unrolled.cli.output import tell, tell_json
-    from unrolled.search import diagnose
-    from unrolled.workshop.seeing import explain_translation
+    def __call__(self, number: int, line: str, found: Sequence[Translation]) -> list[str]:
+        """Write line ``number`` (0-based); remarks about its first output."""
+        from unrolled.cli.output import tell, tell_json
+        from unrolled.search import diagnose
 
-    if not (attention or as_json):
-        if nbest == 1:
+        if self._as_json:
+            tell_json({"line": number, "source": line, "outputs": [self._output(line, one) for one in found]})
+        elif self._nbest == 1:
             tell(found[0].text if found else "")
         else:
-            for one in found:
-                tell(f"{number}\t{one.hypothesis.score:.6f}\t{one.text}")
-            if not found:
-                tell(f"{number}\t0.000000\t")
-        return
-    outputs = []
-    for one in found:
+            for score, text in [(one.hypothesis.score, one.text) for one in found] or [(0.0, "")]:
+                tell(f"{number}\t{score:.6f}\t{text}")
+        return [remark for one in found[:1] for remark in diagnose(one.hypothesis)]
+
+    def _output(self, line: str, one: Translation) -> dict[str, Any]:
+        from unrolled.search import diagnose
+        from unrolled.workshop.seeing import explain_translation
+
         output: dict[str, Any] = {
             "text": one.text,
             "score": one.hypothesis.score,
@@ -128,12 +123,20 @@ def _write(model: Any, line: str, found: list[Any], *, nbest: int, attention: bo
             "tokens": one.tokens,
             "remarks": diagnose(one.hypothesis, one.tokens),
         }
-        if attention:
-            picture = explain_translation(model.text, line, one)
+        if self._attention:
+            picture = explain_translation(self._text, line, one)
             output["alignment"] = {
                 "source": list(picture.source),
                 "target": list(picture.target),
                 "weights": [[round(float(value), 5) for value in row] for row in picture.weights],
             }
-        outputs.append(output)
-    tell_json({"line": number, "source": line, "outputs": outputs})
+        return output
+
+
+def _sum_up(count: int, seconds: float, remarks: Counter[str]) -> None:
+    from unrolled.progress import say
+
+    for remark, times in remarks.most_common(5):
+        say(f"{times} of {count} outputs: {remark}")
+    if sys.stderr.isatty():
+        say(f"{count} lines in {seconds:.1f} s, {count / max(seconds, 1e-9):.1f} lines/s")

@@ -7,18 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
+from unrolled.cli import options
+
 
 def score(
-    model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
-    data: Annotated[str | None, typer.Argument(help="Pairs: a table, as for train.")] = None,
-    source: Annotated[str | None, typer.Option(help="Parallel files instead: the sources.")] = None,
-    target: Annotated[str | None, typer.Option(help="Parallel files instead: the targets.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns by name or number, e.g. 1,2.")] = None,
+    model: options.Model,
+    data: options.Data = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    columns: options.Columns = None,
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Also the log-probability of each symbol (with --json).")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines; the last one sums up.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    device: options.Device = "auto",
 ) -> None:
     """Print the natural log-probability and the perplexity per symbol of each pair, then of all.
 

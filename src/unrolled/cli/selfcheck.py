@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from unrolled.base.errors import GateError
+from unrolled.cli import options
 
 
 def selfcheck(
-    model: Annotated[str, typer.Argument(help="Folder of a saved model.")],
+    model: options.Model,
     file: Annotated[
         str | None, typer.Argument(help="Lines to check with; none: random ones of the vocabulary.")
     ] = None,
     lines: Annotated[int, typer.Option(min=2, help="How many lines at most.")] = 64,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda …")] = "auto",
+    as_json: options.Json = False,
+    device: options.Device = "auto",
 ) -> None:
     """Check: batch of 1 = batch of N, any order and padding, beam 1 = argmax, steps = whole pass, saved = loaded.
 

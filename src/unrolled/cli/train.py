@@ -10,38 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unrolled.base.errors import UsageError
+from unrolled.cli import options
 
 if TYPE_CHECKING:
     from unrolled.runs import Run
 
-FILES = "Data"
 HOW = "Model and training"
 
 
 def train(
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            help="TSV, CSV, JSON lines, Parquet (also .gz), a folder with train/valid/test, or a data set's name."
-        ),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Parallel text instead: the sources.", rich_help_panel=FILES)
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Parallel text instead: the targets.", rich_help_panel=FILES)
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns by name or number, e.g. 2,1.", rich_help_panel=FILES)
-    ] = None,
-    valid: Annotated[
-        str | None, typer.Option(help="Validation table; none: some rows are held out.", rich_help_panel=FILES)
-    ] = None,
-    valid_source: Annotated[str | None, typer.Option(help="Validation sources.", rich_help_panel=FILES)] = None,
-    valid_target: Annotated[str | None, typer.Option(help="Validation targets.", rich_help_panel=FILES)] = None,
-    test: Annotated[str | None, typer.Option(help="Test table, scored at the end.", rich_help_panel=FILES)] = None,
-    test_source: Annotated[str | None, typer.Option(help="Test sources.", rich_help_panel=FILES)] = None,
-    test_target: Annotated[str | None, typer.Option(help="Test targets.", rich_help_panel=FILES)] = None,
+    data: options.Data = None,
+    source: options.Source = None,
+    target: options.Target = None,
+    columns: options.Columns = None,
+    valid: options.Valid = None,
+    valid_source: options.ValidSource = None,
+    valid_target: options.ValidTarget = None,
+    test: options.Test = None,
+    test_source: options.TestSource = None,
+    test_target: options.TestTarget = None,
     out: Annotated[str | None, typer.Option(help="Folder of the model; runs/NAME if not given.")] = None,
     preset: Annotated[
         str | None,
@@ -54,10 +41,7 @@ def train(
         str | None, typer.Option(help="What is learnt; translate: a text from a text.", rich_help_panel=HOW)
     ] = None,
     config: Annotated[str | None, typer.Option(help="A settings file (YAML).", rich_help_panel=HOW)] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="One setting, e.g. --set model.encoder.layers=2.", rich_help_panel=HOW),
-    ] = None,
+    set_: options.Settings = None,
     minutes: Annotated[
         float | None, typer.Option(help="Fit schedule and stopping into so many minutes.", rich_help_panel=HOW)
     ] = None,
@@ -76,7 +60,7 @@ def train(
     explain_settings: Annotated[
         bool, typer.Option("--explain-settings", help="Every setting and where it comes from; no training.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as one line of JSON.")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Train a model on your own pairs and save it, scored and with its card.
 
