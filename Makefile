@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop demo test check bench docs format clean
+.PHONY: help setup develop demo test check bench bench-peers docs format clean
 
 help:  ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.made: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "unrolled needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 demo")'
@@ -40,6 +40,10 @@ check: develop  ## lint, format, types, architecture
 
 bench: develop  ## ratios of speed and memory, each in one run
 	$(BIN)/python -m benchmarks
+
+DATA ?= shared/data/multi30k_en-de
+bench-peers: develop  ## the same beside joeynmt, yoyodyne, eole and Keras, each in its own environment (PyPI)
+	$(BIN)/python -m benchmarks.peers --make --pip "$(PIP_OPTIONS)" --data $(DATA)
 
 docs: develop  ## the reference pages, made from the registries
 	$(BIN)/python docs/build.py

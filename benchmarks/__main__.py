@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-NAMES = ("recurrent", "training", "decoding", "memory", "startup")
+NAMES = ("recurrent", "training", "loss", "floor", "decoding", "peers", "memory", "linear", "startup")
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
 

@@ -65,15 +65,15 @@ def batches(count: int, seed: int) -> list[Pairs]:
     return [Pairs(side(), side(), torch.arange(BATCH)) for _ in range(count)]
 
 
-def ours(name: str, precision: Literal["float32", "bfloat16"]) -> Callable[[Pairs], None]:
-    """The toolkit's own training step."""
+def ours(
+    name: str, precision: Literal["float32", "bfloat16"], settings: dict[str, Any] | None = None
+) -> Callable[[Pairs], None]:
+    """The toolkit's own training step, of the model of that name or of ``settings``."""
     torch.manual_seed(1)
-    model = Seq2Seq(VOCABULARY, VOCABULARY, embedding_size=EMBEDDING, dropout=0.0, **MODELS[name])
+    model = Seq2Seq(VOCABULARY, VOCABULARY, embedding_size=EMBEDDING, dropout=0.0, **(settings or MODELS[name]))
     task = TASKS.build("translate")
-    settings = TrainSettings(
-        learning_rate=1e-4, schedule="constant", steps=1_000_000, precision=precision, device="cpu"
-    )
-    trainer = Trainer(model, task.loss, settings)
+    chosen = TrainSettings(learning_rate=1e-4, schedule="constant", steps=1_000_000, precision=precision, device="cpu")
+    trainer = Trainer(model, task.loss, chosen)
 
     def update(batch: Pairs) -> None:
         trainer.update(batch)

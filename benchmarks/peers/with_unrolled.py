@@ -1,0 +1,58 @@
+"""Ours: `Trainer.update` and `decode` over a `TorchStepper`."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from work import DROPOUT, EMBEDDING, ENCODER, HIDDEN, WORDS, padded, tell, work
+
+import unrolled
+from unrolled.base.protocol import BEGIN, END
+from unrolled.data.batching import Pairs, Tokens
+from unrolled.models import Seq2Seq, TorchStepper
+from unrolled.search import SearchSettings, decode
+from unrolled.tasks import TASKS
+from unrolled.train.settings import TrainSettings
+from unrolled.train.trainer import Trainer
+
+asked = work()
+torch.set_num_threads(1)
+torch.manual_seed(1)
+network = Seq2Seq(
+    asked.words + 4,
+    asked.words + 4,
+    embedding_size=EMBEDDING,
+    dropout=DROPOUT,
+    encoder={"kind": "rnn", "cell": {"kind": "lstm", "hidden_size": ENCODER}, "bidirectional": True},
+    decoder={
+        "kind": "query_after",
+        "cell": {"kind": "lstm", "hidden_size": HIDDEN},
+        "attention": "bilinear",
+        "input_feeding": asked.feeding,
+    },
+)
+settings = TrainSettings(
+    learning_rate=1e-4, schedule="constant", steps=1_000_000, precision=asked.precision, device="cpu"
+)
+trainer = Trainer(network, TASKS.build("translate").loss, settings)
+
+
+def tokens(rows: list[list[int]]) -> Tokens:
+    ids = torch.tensor(padded(rows, 0))
+    return Tokens(ids, ids != 0)
+
+
+def update(batch: tuple[list[list[int]], list[list[int]]]) -> None:
+    sources, targets = ([[word + 4 for word in row] for row in side] for side in batch)
+    pairs = tokens([[*row, END] for row in sources]), tokens([[BEGIN, *row, END] for row in targets])
+    trainer.update(Pairs(*pairs, torch.arange(len(sources))))
+
+
+def search(sentences: list[list[int]], beam: int) -> None:
+    ids = np.array([[*(word + 4 for word in row), END] for row in sentences])
+    limits = {"min_length": WORDS, "max_length_ratio": 0.0, "max_length_constant": WORDS}
+    rules = SearchSettings(kind="beam", beam=beam, **limits) if beam > 1 else SearchSettings(kind="argmax", **limits)
+    decode(TorchStepper(network), ids, np.ones_like(ids, dtype=bool), rules)
+
+
+tell(asked, unrolled.__version__, f"{asked.precision} in training, float32 in decoding", update, search)
