@@ -53,7 +53,7 @@ class LSTM(TorchLike):
         residual: bool = False,
         initial: Initial = "zeros",
     ) -> None:
-        if not 0 <= proj_size < hidden_size:
+        if proj_size and not 0 < proj_size < hidden_size:
             raise SettingsError(f"proj_size of LSTM is {proj_size}; it must be 0 (none) or below hidden_size.")
         cell = {
             "kind": "lstm",

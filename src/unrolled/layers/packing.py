@@ -1,4 +1,4 @@
-"""Between torch.nn's PackedSequence, lengths, and the padded batch with its mask that this library runs on."""
+"""What torch.nn says of rows of different lengths, a PackedSequence or lengths, as this library says it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from unrolled.base.errors import UsageError
+from unrolled.layers.cells import State
+from unrolled.layers.kernels.order import Order
 
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
@@ -32,16 +34,15 @@ def prefix_mask(lengths: Tensor | Sequence[int], batch: int, time: int, device: 
     return torch.arange(time, device=device) < found.to(device).unsqueeze(1)
 
 
-def pad(packed: PackedSequence) -> tuple[Tensor, Tensor]:
-    """A PackedSequence as padded rows [batch, time, size] in the caller's order, and their mask [batch, time]."""
-    padded, lengths = pad_packed_sequence(packed, batch_first=True)
-    return padded, torch.arange(padded.shape[1], device=padded.device) < lengths.to(padded.device).unsqueeze(1)
-
-
-def pack_like(packed: PackedSequence, padded: Tensor) -> PackedSequence:
-    """``padded`` [batch, time, size], in the caller's order, packed as ``packed`` is."""
-    rows = padded if packed.sorted_indices is None else padded.index_select(0, packed.sorted_indices)
+def order_of_packed(packed: PackedSequence) -> Order:
+    """The order in which the rows of ``packed`` lie: sorted already, so that it moves none."""
     sizes = packed.batch_sizes
-    lengths = (sizes.unsqueeze(1) > torch.arange(len(rows))).sum(0)
-    data = pack_padded_sequence(rows, lengths, batch_first=True).data
-    return PackedSequence(data, sizes, packed.sorted_indices, packed.unsorted_indices)
+    lengths = (sizes.unsqueeze(1) > torch.arange(int(sizes[0]))).sum(0)
+    return Order(len(lengths), len(sizes), lengths.tolist(), packed.data.device)
+
+
+def moved(rows: State, index: Tensor | None) -> State:
+    """The rows of a state in another order; None for ``index`` is the order that they have."""
+    if index is None:
+        return rows
+    return tuple(tensor.index_select(0, index) for tensor in rows)

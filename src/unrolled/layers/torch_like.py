@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Part
 from unrolled.layers.cells import Cell, State
-from unrolled.layers.packing import pack_like, pad, prefix_mask
+from unrolled.layers.packing import moved, order_of_packed, prefix_mask
 from unrolled.layers.recurrent import Recurrent
 from unrolled.layers.weights.torch_layout import rename_torch
 
@@ -62,6 +62,9 @@ class TorchLike(nn.Module):
             value = getattr(options, setting)
             if not isinstance(value, bool):
                 raise SettingsError(f"{setting} of {name} is {value!r}; it must be True or False.")
+        for setting, size in (("input_size", input_size), ("num_layers", options.num_layers)):
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise SettingsError(f"{setting} of {name} is {size!r}; it must be a whole number of at least 1.")
         if options.dropout and options.num_layers == 1:
             warnings.warn(f"dropout of {name} is between layers, and there is one: nothing is dropped.", stacklevel=3)
         self.recurrent = Recurrent(
@@ -95,10 +98,7 @@ class TorchLike(nn.Module):
                 raise UsageError(
                     f"a PackedSequence tells {type(self).__name__} its lengths; leave mask and lengths out."
                 )
-            self._check(given.data, 2)
-            x, mask = pad(given)
-            output, ends = self.recurrent(x, mask, self._flat(state, len(x), batched=True))
-            return pack_like(given, output), self._stacked(ends)
+            return self._run_packed(given, state)
         self._check(given, given.dim())
         real = self._mask(given, mask, lengths)
         if given.dim() == 2:
@@ -107,6 +107,15 @@ class TorchLike(nn.Module):
         x = given if self.batch_first else given.transpose(0, 1)
         output, ends = self.recurrent(x, real, self._flat(state, len(x), batched=True))
         return output if self.batch_first else output.transpose(0, 1).contiguous(), self._stacked(ends)
+
+    def _run_packed(self, given: PackedSequence, state: list[Tensor] | None) -> tuple[PackedSequence, list[Tensor]]:
+        """Rows that lie packed stay so; states are in the caller's order, which the PackedSequence knows."""
+        self._check(given.data, 2)
+        order = order_of_packed(given)
+        first = self._flat(state, order.batch, batched=True)
+        first = None if first is None else moved(first, given.sorted_indices)
+        output, ends = self.recurrent.packed(given.data, order, first)
+        return given._replace(data=output), self._stacked(moved(ends, given.unsorted_indices))
 
     def _check(self, given: Tensor, dimensions: int) -> None:
         name = type(self).__name__
