@@ -7,16 +7,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from small_parts import DECODERS, ENCODERS
 
 from unrolled.base.protocol import BEGIN
 from unrolled.models import Seq2Seq, TorchStepper
 
-DECODERS = ("query_before", "query_after", "fixed")
+MODELS = {
+    **{kind: {"decoder": decoder} for kind, decoder in DECODERS.items()},
+    "copying": {"copy": True, "encoder": ENCODERS["pyramidal"], "decoder": DECODERS["query_before"]},
+}
 
 
-@pytest.fixture(params=DECODERS)
+@pytest.fixture(params=list(MODELS))
 def model(request: pytest.FixtureRequest, small: Callable[..., Seq2Seq]) -> Seq2Seq:
-    return small(decoder={"kind": request.param, "cell": {"kind": "gru", "hidden_size": 6}}, double=False)
+    return small(double=False, **MODELS[request.param])
 
 
 @pytest.mark.parametrize("k", [1, 3, 13, 50])

@@ -8,18 +8,19 @@ from small_parts import STACK
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
+from unrolled.layers.attention import MultiHead
 from unrolled.models import DECODERS, ENCODERS, Encoded
 from unrolled.models.positions import POSITIONS
-from unrolled.models.transformer import Around, Heads, PerPosition
+from unrolled.models.transformer import Around, PerPosition
 
 BATCH, SOURCE, TIME, SIZE, MEMORY, WIDE = 3, 5, 4, 6, 6, 7
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 1, 0, 0]]).bool()
 
 
-def adopt(oracle: nn.MultiheadAttention, heads: Heads) -> None:
+def adopt(oracle: nn.MultiheadAttention, heads: MultiHead) -> None:
     with torch.no_grad():
-        oracle.in_proj_weight.copy_(torch.cat((heads.query.weight, heads.memory.weight)))
-        oracle.in_proj_bias.copy_(torch.cat((heads.query.bias, heads.memory.bias)))
+        oracle.in_proj_weight.copy_(torch.cat((heads.query.weight, heads.key.weight, heads.value.weight)))
+        oracle.in_proj_bias.copy_(torch.cat((heads.query.bias, heads.key.bias, heads.value.bias)))
         oracle.out_proj.load_state_dict(heads.output.state_dict())
 
 
@@ -55,7 +56,7 @@ def test_the_encoder_is_torchs(norm: str, activation: str) -> None:
         twin = nn.TransformerEncoderLayer(
             SIZE, 2, WIDE, dropout=0.0, activation=activation, batch_first=True, norm_first=norm == "pre"
         ).double()
-        adopt(twin.self_attn, layer.look)
+        adopt(twin.self_attn, layer.look.attention)
         adopt_rest(twin, layer.think, [layer.look_around, layer.think_around])
         twins.append(twin)
     x = torch.randn(BATCH, SOURCE, SIZE).double().requires_grad_()
@@ -91,7 +92,7 @@ def test_the_decoder_is_torchs(norm: str, activation: str) -> None:
         twin = nn.TransformerDecoderLayer(
             SIZE, 2, WIDE, dropout=0.0, activation=activation, batch_first=True, norm_first=norm == "pre"
         ).double()
-        adopt(twin.self_attn, layer.back)
+        adopt(twin.self_attn, layer.back.attention)
         adopt(twin.multihead_attn, layer.across)
         adopt_rest(twin, layer.think, [layer.back_around, layer.across_around, layer.think_around])
         asked: list[Tensor] = []

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from unrolled.layers import Cell, Embedding
-from unrolled.layers.attention import Additive, Bilinear
+from unrolled.layers.attention import Additive, Bilinear, Concat, Location
+from unrolled.layers.attention.coverage import NeuralCoverage, SumCoverage
+from unrolled.layers.attention.reach import LocalPredictive
 from unrolled.models.output import Output
 from unrolled.models.positions import Learned
 
@@ -64,6 +66,16 @@ def _additive(module: Additive) -> tuple[str, Mapping[str, int]]:
     return "a(q + m + 1)" + ("" if module.scale is None else " + a + 1"), sizes
 
 
+def _concat(module: Concat) -> tuple[str, Mapping[str, int]]:
+    hidden, _ = module.weight.shape
+    return "a(q + m + 1)", {"a": hidden, "q": module.query_size, "m": module.memory_size}
+
+
+def _sum_coverage(module: SumCoverage) -> tuple[str, Mapping[str, int]]:
+    fertile = {} if module.words is None else {"m": module.words.shape[1]}
+    return "k + m" if fertile else "k", {"k": len(module.weight), **fertile}
+
+
 def _output(module: Output) -> tuple[str, Mapping[str, int]]:
     vocabulary, size = module.weight.shape
     return ("v", {"v": vocabulary}) if module.tied else ("v(n + 1)", {"v": vocabulary, "n": size})
@@ -73,6 +85,11 @@ FORMULAS: dict[type[nn.Module], Callable[[Any], tuple[str, Mapping[str, int]]]] 
     Cell: lambda cell: (cell.formula, cell.letters),
     Embedding: lambda table: ("vn", {"v": table.vocabulary_size, "n": table.size}),
     Additive: _additive,
+    Concat: _concat,
+    Location: lambda attention: ("pq", {"p": len(attention.weight), "q": attention.query_size}),
+    LocalPredictive: lambda reach: ("q² + q", {"q": len(reach.vector)}),
+    SumCoverage: _sum_coverage,
+    NeuralCoverage: lambda coverage: ("ks", {"k": len(coverage.weight), "s": coverage.size}),
     Bilinear: lambda attention: ("qm", {"q": attention.query_size, "m": attention.memory_size}),
     Output: _output,
     Learned: lambda table: ("tn", {"t": table.weight.shape[0], "n": table.weight.shape[1]}),

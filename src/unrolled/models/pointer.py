@@ -1,5 +1,4 @@
-"""What a model does with where it looked: weights over the source's own positions, words copied from them, and a
-price for looking twice."""
+"""What a model makes of where it looked: weights over the source's own positions, and words copied from them."""
 
 from __future__ import annotations
 
@@ -67,12 +66,3 @@ def spread(weights: Tensor, share: Tensor, reduction: int) -> Tensor:
     """``weights`` [batch(, time), memory positions] over the source, [batch(, time), source]; rows keep their sum."""
     wide = weights.repeat_interleave(reduction, dim=-1)[..., : share.shape[1]]
     return wide * (share if weights.dim() == 2 else share.unsqueeze(1))
-
-
-def looked_twice(weights: Tensor, real: Tensor) -> Tensor:
-    """Σ_i Σ_j min(α_ij, Σ_{k<i} α_kj) over the real steps i: the coverage loss of See et al. 2017 (eq. 12).
-
-    ``weights`` [batch, time, source], ``real`` bool [batch, time].
-    """
-    before = weights.cumsum(dim=1) - weights
-    return torch.minimum(weights, before).sum(dim=2).masked_fill(~real, 0.0).sum()

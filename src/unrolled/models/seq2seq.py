@@ -12,12 +12,13 @@ from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
-from unrolled.layers import DROPOUTS, Embedding, State
+from unrolled.layers import DROPOUTS, Embedding, State, cross_entropy
+from unrolled.layers.attention.coverage import coverage_loss as looked_twice
 from unrolled.models.bridge import BRIDGES
 from unrolled.models.decoders import DECODERS
 from unrolled.models.encoders import ENCODERS
 from unrolled.models.output import Output
-from unrolled.models.pointer import Pointer, looked_twice, shares, spread
+from unrolled.models.pointer import Pointer, shares, spread
 from unrolled.models.ranges import Count, Share
 
 MODELS: Registry[nn.Module] = Registry("model")
@@ -32,6 +33,15 @@ class Forced(NamedTuple):
     logits: Tensor  # [symbols, vocabulary], real symbols only, in the order of target_ids[:, 1:][target_mask[:, 1:]]
     weights: Tensor | None  # [batch, time - 1, source], float32; None without attention
     penalty: Tensor | None = None  # to be added to the summed loss: the coverage loss, where the model has one
+
+
+class _Seen(NamedTuple):
+    """What a decoder made of a given target."""
+
+    outputs: Tensor  # [symbols, size], real symbols only
+    places: Tensor  # int64 [symbols], of each in the flattened [batch, time - 1]
+    weights: Tensor | None  # [batch, time - 1, source]
+    state: State  # the one before the first symbol
 
 
 class Stepped(NamedTuple):
@@ -132,25 +142,31 @@ class Seq2Seq(nn.Module):
         gold symbol that is fed is replaced, with that probability, by what the model itself says at that place
         (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
         """
-        if not 0 <= sampling <= 1:
-            raise SettingsError(f"a sampling of {sampling} was given; it must be from 0 to 1.")
-        state = self.start(source_ids, source_mask)
-        fed = target_ids[:, :-1]
-        if sampling > 0:
-            fed = self._mix_in_own(fed, state, sampling)
-        outputs, looked = self.decoder(self._read(self.target_embedding, fed), state[1 + self._own :])
-        weights = self._on_source(looked, state)
-        real = target_mask[:, 1:].flatten().nonzero().squeeze(1)
-        chosen = self.dropout(outputs).flatten(0, 1).index_select(0, real)
-        logits = self.output(chosen)
-        if self.pointer is not None and weights is not None:
-            rows = real // outputs.shape[1]
-            pointed = weights.flatten(0, 1).index_select(0, real)
-            logits = self.pointer(chosen, logits, pointed, self._to_copy(state).index_select(0, rows))
-        penalty = None
-        if self.coverage_loss and weights is not None:
-            penalty = self.coverage_loss * looked_twice(weights, target_mask[:, 1:])
-        return Forced(logits, weights, penalty)
+        seen = self._unroll(source_ids, source_mask, target_ids, target_mask, sampling)
+        return Forced(self._logits(seen), seen.weights, self._penalty(seen.weights, target_mask))
+
+    def loss(
+        self,
+        source_ids: Tensor,
+        source_mask: Tensor,
+        target_ids: Tensor,
+        target_mask: Tensor,
+        *,
+        smoothing: float = 0.0,
+        sampling: float = 0.0,
+    ) -> Tensor:
+        """Σ over the symbols target_ids[:, 1:] of their cross-entropy (natural log), and the penalty: what is trained.
+
+        What `unrolled.layers.cross_entropy` says of ``forward``'s logits; they are never all held unless it copies.
+        """
+        seen = self._unroll(source_ids, source_mask, target_ids, target_mask, sampling)
+        gold = target_ids[:, 1:][target_mask[:, 1:]]
+        if self.pointer is None:
+            total = self.output.loss(seen.outputs, gold, smoothing)
+        else:
+            total = cross_entropy(self._logits(seen), gold, smoothing)
+        penalty = self._penalty(seen.weights, target_mask)
+        return total if penalty is None else total + penalty
 
     def log_probs(self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> Tensor:
         """Natural-log probability of each symbol target_ids[:, 1:], float32 [batch, target - 1], 0 on padding."""
@@ -187,6 +203,38 @@ class Seq2Seq(nn.Module):
         sentence = state[0].index_select(0, rows)
         held = self.held if torch.equal(sentence, state[0]) else 0
         return (*state[:held], *(tensor.index_select(0, rows) for tensor in state[held:]))
+
+    def _unroll(
+        self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float
+    ) -> _Seen:
+        """Run over a given target, every step seeing the gold symbols before it, or in part the model's own."""
+        if not 0 <= sampling <= 1:
+            raise SettingsError(f"a sampling of {sampling} was given; it must be from 0 to 1.")
+        state = self.start(source_ids, source_mask)
+        fed = target_ids[:, :-1]
+        if sampling > 0:
+            fed = self._mix_in_own(fed, state, sampling)
+        outputs, looked = self.decoder(self._read(self.target_embedding, fed), state[1 + self._own :])
+        places = target_mask[:, 1:].flatten().nonzero().squeeze(1)
+        chosen = self.dropout(outputs).flatten(0, 1).index_select(0, places)
+        return _Seen(chosen, places, self._on_source(looked, state), state)
+
+    def _logits(self, seen: _Seen) -> Tensor:
+        """Of each symbol; log-probabilities where the model copies."""
+        logits: Tensor = self.output(seen.outputs)
+        if self.pointer is None or seen.weights is None:
+            return logits
+        rows = seen.places // seen.weights.shape[1]
+        pointed = seen.weights.flatten(0, 1).index_select(0, seen.places)
+        copied: Tensor = self.pointer(seen.outputs, logits, pointed, self._to_copy(seen.state).index_select(0, rows))
+        return copied
+
+    def _penalty(self, weights: Tensor | None, target_mask: Tensor) -> Tensor | None:
+        """The coverage loss, where there is one."""
+        if not self.coverage_loss or weights is None:
+            return None
+        twice = looked_twice(weights).masked_fill(~target_mask[:, 1:], 0.0)
+        return self.coverage_loss * twice.sum()
 
     def _on_source(self, weights: Tensor | None, state: State) -> Tensor | None:
         """Weights over the memory's positions as weights over the source's."""

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, cast
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
-from unrolled.layers import State
+from unrolled.layers import Memory, State
+from unrolled.layers.attention import MultiHead, SelfAttention
 from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.encoders import Encoded
 from unrolled.models.layout import Layout
 from unrolled.models.positions import POSITIONS
 from unrolled.models.ranges import Count, Share
-from unrolled.models.transformer import Activation, Around, Heads, Norm, PerPosition, width
-
-
-class Seen(NamedTuple):
-    """Keys and values, [batch, heads, positions, size / heads] each."""
-
-    keys: Tensor
-    values: Tensor
+from unrolled.models.transformer import Activation, Around, Norm, PerPosition, width
 
 
 class Layer(nn.Module):
@@ -36,7 +28,6 @@ class Layer(nn.Module):
     def __init__(
         self,
         size: int,
-        memory_size: int,
         /,
         *,
         heads: int,
@@ -48,30 +39,32 @@ class Layer(nn.Module):
     ) -> None:
         super().__init__()
         self.back_around = Around(size, norm=norm, dropout=dropout)
-        self.back = Heads(size, size, heads=heads, dropout=attention_dropout)
+        self.back = SelfAttention(size, heads=heads, dropout=attention_dropout, causal=True)
         self.across_around = Around(size, norm=norm, dropout=dropout)
-        self.across = Heads(size, memory_size, heads=heads, dropout=attention_dropout)
+        self.across = MultiHead(size, size, heads=heads, dropout=attention_dropout)
         self.think_around = Around(size, norm=norm, dropout=dropout)
         self.think = PerPosition(size, feedforward_size=feedforward_size, activation=activation, dropout=dropout)
 
-    def forward(
-        self, x: Tensor, past: Seen, source: Seen, mask: Tensor, *, shown: bool
-    ) -> tuple[Tensor, Seen, Tensor | None]:
-        """The new x [batch, time, size], past and x's own keys and values, and the weights where they are ``shown``.
+    def forward(self, x: Tensor, source: Memory, *, shown: bool) -> tuple[Tensor, Tensor | None]:
+        """A whole sequence [batch, time, size] on, and where it looked in the source where that is ``shown``."""
+        x = self.back_around.leave(x, self.back(self.back_around.enter(x)))
+        return self._go_on(x, source, shown)
 
-        ``past`` is empty where x is a whole sequence; after it x is the one symbol that follows.
-        """
-        given = self.back_around.enter(x)
-        keys, values = self.back.remember(given)
-        past = Seen(torch.cat((past.keys, keys), dim=2), torch.cat((past.values, values), dim=2))
-        x = self.back_around.leave(x, self.back(given, *past, causal=x.shape[1] > 1))
+    def step(self, x: Tensor, source: Memory, past: State, *, shown: bool) -> tuple[Tensor, State, Tensor | None]:
+        """One symbol [batch, size] on, from the keys and values of those before."""
+        found, past = self.back.step(self.back_around.enter(x), past)
+        x = self.back_around.leave(x, found).unsqueeze(1)
+        x, weights = self._go_on(x, source, shown)
+        return x.squeeze(1), past, None if weights is None else weights.squeeze(1)
+
+    def _go_on(self, x: Tensor, source: Memory, shown: bool) -> tuple[Tensor, Tensor | None]:
         asking, weights = self.across_around.enter(x), None
         if shown:
-            read, weights = self.across.look(asking, *source, mask)
+            read, weights, *_ = self.across(asking, source)
         else:
-            read = self.across(asking, *source, mask)
+            read = self.across.context(asking, source)
         x = self.across_around.leave(x, read)
-        return self.think_around.leave(x, self.think(self.think_around.enter(x))), past, weights
+        return self.think_around.leave(x, self.think(self.think_around.enter(x))), weights
 
 
 @DECODERS.register("transformer")
@@ -80,7 +73,8 @@ class TransformerDecoder(Decoder):
 
     The weights it returns are the mean over the heads of the attention to the source in ``alignment_layer``, counted
     from 1; null takes the last but one, whose heads align best (Garg et al. 2019, arXiv:1909.02074, §4.1). Other
-    settings as the encoder's. There is no recurrent state, so a bridge has nothing to carry.
+    settings as the encoder's, whose vectors are projected where they have another size. There is no recurrent state,
+    so a bridge has nothing to carry.
 
     State: the source's mask, keys and values of every layer, which do not change; then keys and values of every layer
     over the target so far, longer by one position with every step.
@@ -115,11 +109,11 @@ class TransformerDecoder(Decoder):
         self.shown = (alignment_layer or max(layers - 1, 1)) - 1
         self.dropout = dropout
         self.enter = nn.Linear(embedding_size, size, bias=False) if size != embedding_size else None
+        self.source = nn.Linear(memory_size, size, bias=False) if size != memory_size else None
         self.positions = POSITIONS.build(positions, size, where="model.decoder.positions")
         self.layers = nn.ModuleList(
             Layer(
                 size,
-                memory_size,
                 heads=heads,
                 feedforward_size=feedforward_size,
                 norm=norm,
@@ -134,35 +128,43 @@ class TransformerDecoder(Decoder):
         self.held = 1 + 2 * layers
 
     def start(self, encoded: Encoded, _state: State) -> State:
-        sources = [layer.across.remember(encoded.output) for layer in self._stack()]
-        nothing = [part[:, :, :0] for source in sources for part in source]
-        return (encoded.mask, *(part for source in sources for part in source), *nothing)
+        source = encoded.output if self.source is None else self.source(encoded.output)
+        memories = [layer.across.remember(source, encoded.mask) for layer in self._stack()]
+        seen = [part for memory in memories for part in (memory.keys, memory.values)]
+        nothing = [part for layer in self._stack() for part in layer.back.initial(source)]
+        return (encoded.mask, *seen, *nothing)
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
-        output, weights, state = self._run(embedded.unsqueeze(1), state)
-        return Decoded(output.squeeze(1), weights.squeeze(1), state)
-
-    def forward(self, embedded: Tensor, state: State) -> Unrolled:
-        output, weights, _ = self._run(embedded, state)
-        return Unrolled(output, weights)
-
-    def _run(self, embedded: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
-        """All layers over the symbols that follow what the state has seen."""
-        mask, sources, pasts = state[0], list(_pairs(state[1 : self.held])), list(_pairs(state[self.held :]))
-        x = embedded if self.enter is None else self.enter(embedded)
-        x = functional.dropout(self.positions(x, pasts[0].keys.shape[2]), self.dropout, self.training)
+        pasts = _pairs(state[self.held :])
+        x = self._enter(embedded.unsqueeze(1), first=pasts[0][0].shape[1]).squeeze(1)
         kept: list[Tensor] = []
         looked: list[Tensor] = []
-        for place, (layer, past, source) in enumerate(zip(self._stack(), pasts, sources, strict=True)):
-            x, past, weights = layer(x, past, source, mask, shown=place == self.shown)
+        for place, (layer, source, past) in enumerate(zip(self._stack(), self._sources(state), pasts, strict=True)):
+            x, past, weights = layer.step(x, source, past, shown=place == self.shown)
             kept.extend(past)
             looked += [] if weights is None else [weights]
-        output = x if self.norm is None else self.norm(x)
-        return output, looked[0], (*state[: self.held], *kept)
+        return Decoded(self._leave(x), looked[0], (*state[: self.held], *kept))
+
+    def forward(self, embedded: Tensor, state: State) -> Unrolled:
+        x, looked = self._enter(embedded, first=0), []
+        for place, (layer, source) in enumerate(zip(self._stack(), self._sources(state), strict=True)):
+            x, weights = layer(x, source, shown=place == self.shown)
+            looked += [] if weights is None else [weights]
+        return Unrolled(self._leave(x), looked[0])
+
+    def _enter(self, embedded: Tensor, first: int) -> Tensor:
+        x = embedded if self.enter is None else self.enter(embedded)
+        return functional.dropout(self.positions(x, first), self.dropout, self.training)
+
+    def _leave(self, x: Tensor) -> Tensor:
+        return x if self.norm is None else self.norm(x)
+
+    def _sources(self, state: State) -> list[Memory]:
+        return [Memory(keys, values, state[0]) for keys, values in _pairs(state[1 : self.held])]
 
     def _stack(self) -> list[Layer]:
         return [cast(Layer, layer) for layer in self.layers]
 
 
-def _pairs(flat: State) -> Iterator[Seen]:
-    return (Seen(*flat[place : place + 2]) for place in range(0, len(flat), 2))
+def _pairs(flat: State) -> list[State]:
+    return [flat[place : place + 2] for place in range(0, len(flat), 2)]

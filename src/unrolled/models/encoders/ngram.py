@@ -16,9 +16,9 @@ from unrolled.models.windows import around, windows
 class NGramEncoder(Encoder):
     """u^n_j = relu(W^n [x_{j-n/2} … x_{j+n/2}] + b^n) for n = 1 … ``widest``, joined over n.
 
-    Kim 2014 (arXiv:1408.5882). ``join``: ``concat``, h_j = u^1_j ⊕ … ⊕ u^N_j, or ``max`` of each feature over the widths. One layer, no order
-    beyond the widest window. The mean vector is the state, the largest value of each feature over the sentence the
-    summary (Kim's max over time).
+    Kim 2014 (arXiv:1408.5882). ``join``: ``concat``, h_j = u^1_j ⊕ … ⊕ u^N_j, or ``max`` of each feature over the
+    widths. One layer, no order beyond the widest window. The mean vector is the state, the largest value of each
+    feature over the sentence the summary (Kim's max over time).
     """
 
     def __init__(

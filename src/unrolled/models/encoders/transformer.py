@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.base.registry import Part
+from unrolled.layers.attention import SelfAttention
 from unrolled.models.encoders.base import ENCODERS, Encoded, Encoder, averaged
 from unrolled.models.positions import POSITIONS
 from unrolled.models.ranges import Count, Share
-from unrolled.models.transformer import Activation, Around, Heads, Norm, PerPosition, width
+from unrolled.models.transformer import Activation, Around, Norm, PerPosition, width
 
 
 class Layer(nn.Module):
@@ -31,14 +32,13 @@ class Layer(nn.Module):
     ) -> None:
         super().__init__()
         self.look_around = Around(size, norm=norm, dropout=dropout)
-        self.look = Heads(size, size, heads=heads, dropout=attention_dropout)
+        self.look = SelfAttention(size, heads=heads, dropout=attention_dropout)
         self.think_around = Around(size, norm=norm, dropout=dropout)
         self.think = PerPosition(size, feedforward_size=feedforward_size, activation=activation, dropout=dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """``x`` [batch, source, size], ``mask`` bool [batch, source], True = real."""
-        given = self.look_around.enter(x)
-        x = self.look_around.leave(x, self.look(given, *self.look.remember(given), mask))
+        x = self.look_around.leave(x, self.look(self.look_around.enter(x), mask))
         return self.think_around.leave(x, self.think(self.think_around.enter(x)))
 
 
