@@ -159,7 +159,7 @@ class TorchLike(nn.Module):
         if state is None:
             return None
         cells = len(self.recurrent.cells)
-        for name, tensor, size in zip(self.states, state, self.recurrent.state_sizes, strict=False):
+        for name, tensor, size in zip(self.states, state, self.recurrent.state_sizes[: len(self.states)], strict=True):
             wanted = [cells, batch, size] if batched else [cells, size]
             if list(tensor.shape) != wanted:
                 raise UsageError(
