@@ -72,7 +72,6 @@ class HandAdditive(HandScore):
     def __init__(self, keys: Tensor, weight: Tensor, vector: Tensor, steps: int, /) -> None:
         self.keys, self.weight, self.vector = keys, weight, vector
         self.asked = keys.new_empty(steps, len(keys), 1, keys.shape[2])
-        self.memory = torch.empty_like(keys)  # of every step's hidden layer: new memory costs as much as the tanh
 
     def forward(self, step: int, query: Tensor, /) -> Tensor:
         self.asked[step] = functional.linear(query, self.weight).unsqueeze(1)
@@ -96,7 +95,7 @@ class HandAdditive(HandScore):
         return keys, self.of_asked.flatten(0, 1).t() @ queries.flatten(0, 1), self.of_vector
 
     def _hidden(self, step: int) -> Tensor:
-        return torch.add(self.keys, self.asked[step], out=self.memory).tanh_()
+        return (self.keys + self.asked[step]).tanh_()
 
 
 _KINDS: dict[type[Attention], type[HandScore]] = {
