@@ -67,6 +67,66 @@ def test_one_step_of_each_cell_by_its_equations():
     torch.testing.assert_close(after(x, (h,))[0], (1 - z) * h + z * n)
 
 
+def test_one_step_of_each_option_by_its_equations():
+    torch.manual_seed(2)
+    x, h, c, h_full = torch.randn(2, 3), torch.randn(2, 4), torch.randn(2, 5), torch.randn(2, 5)
+
+    def norm(given, gain, shift=0.0):
+        return gain * (given - given.mean(1, True)) / (given.var(1, correction=0, keepdim=True) + 1e-5).sqrt() + shift
+
+    options = {"projection_size": 4, "layer_norm": True, "coupled": True, "peephole": True, "zoneout": 0.25}
+    lstm = LSTM(3, hidden_size=5, **options).eval()
+    for weight in lstm.parameters():
+        torch.nn.init.normal_(weight)
+    assert (lstm.gates, lstm.state_sizes) == (("forget", "candidate", "output"), (4, 5))
+    total = norm(x @ lstm.input_weight.T, lstm.input_gain) + norm(h @ lstm.hidden_weight.T, lstm.hidden_gain)
+    keep, candidate, show = (total + lstm.bias).chunk(3, 1)
+    of_keep, of_show = lstm.peephole_weight
+    keep = (keep + of_keep * c).sigmoid()
+    memory = keep * c + (1 - keep) * candidate.tanh()
+    read = (show + of_show * memory).sigmoid() * norm(memory, lstm.memory_gain, lstm.memory_shift).tanh()
+    new = read @ lstm.projection_weight.T
+    torch.testing.assert_close(lstm(x, (h, c)), (0.25 * h + 0.75 * new, 0.25 * c + 0.75 * memory))
+
+    full = LSTM(3, hidden_size=5, peephole="full")
+    for weight in full.parameters():
+        torch.nn.init.normal_(weight)
+    write, keep, candidate, show = (x @ full.input_weight.T + h_full @ full.hidden_weight.T + full.bias).chunk(4, 1)
+    of_write, of_keep, of_show = full.peephole_weight.chunk(3)
+    memory = (keep + c @ of_keep.T).sigmoid() * c + (write + c @ of_write.T).sigmoid() * candidate.tanh()
+    wanted = ((show + memory @ of_show.T).sigmoid() * memory.tanh(), memory)
+    torch.testing.assert_close(full(x, (h_full, c)), wanted)
+
+    for reset in ("before", "after"):
+        gru = GRU(3, hidden_size=5, reset=reset, layer_norm=True, outer_bias=reset == "after")
+        for weight in gru.parameters():
+            torch.nn.init.normal_(weight)
+        (w, own_w), (u, own_u) = gru.input_weight.split((10, 5)), gru.hidden_weight.split((10, 5))
+        (g, own_g), (k, own_k) = gru.input_gain.split((10, 5)), gru.hidden_gain.split((10, 5))
+        z, r = (norm(x @ w.T, g) + norm(h_full @ u.T, k) + gru.bias[:10]).sigmoid().chunk(2, 1)
+        given = norm(x @ own_w.T, own_g)
+        if reset == "before":
+            n = (given + norm((r * h_full) @ own_u.T, own_k) + gru.bias[10:]).tanh()
+        else:
+            n = (given + gru.outer_bias + r * (norm(h_full @ own_u.T, own_k) + gru.bias[10:])).tanh()
+        torch.testing.assert_close(gru(x, (h_full,))[0], (1 - z) * h_full + z * n)
+
+
+def test_true_is_the_diagonal_peephole_and_false_is_none():
+    assert LSTM(3, hidden_size=5, peephole=True).peephole == "diagonal"
+    assert LSTM(3, hidden_size=5, peephole=False).peephole_weight is None
+    assert CELLS.build({"kind": "lstm", "hidden_size": 5, "peephole": True}, 3).peephole_weight.shape == (3, 5)
+
+
+def test_a_step_that_nobody_draws_for_is_refused_in_training():
+    cell, x = GRU(3, hidden_size=5, zoneout=0.1), torch.zeros(2, 3)
+    state = cell.initial(2, x)
+    with pytest.raises(UsageError, match=r"recurrent dropout and zoneout of the cell GRU are drawn by who runs"):
+        cell(x, state)
+    assert cell(x, state, cell.draw(2, x))[0].shape == (2, 5)
+    assert cell.eval()(x, state)[0].shape == (2, 5)
+
+
 @pytest.mark.parametrize("kind", list(CELLS))
 def test_wrong_input_of_one_step_is_named(kind):
     cell = CELLS.build({"kind": kind, "hidden_size": 5}, 3)
@@ -84,5 +144,15 @@ def test_wrong_settings_of_a_cell_are_named():
         Elman(3, activation="sin")
     with pytest.raises(SettingsError, match=r"reset 'never' of the cell 'gru' is not known. Known: after, before."):
         GRU(3, reset="never")
+    with pytest.raises(SettingsError, match=r"peephole 'half' of the cell 'lstm' is not known. Known: diagonal"):
+        LSTM(3, peephole="half")
+    with pytest.raises(SettingsError, match=r"projection_size of the cell 'lstm' is 0; give at least 1, or leav"):
+        LSTM(3, projection_size=0)
+    with pytest.raises(SettingsError, match=r"zoneout of a cell is 1.0; it must be at least 0 and below 1"):
+        LSTM(3, zoneout=1.0)
+    with pytest.raises(SettingsError, match=r"recurrent_dropout of a cell is -0.1; it must be at least 0 and below 1"):
+        GRU(3, recurrent_dropout=-0.1)
+    with pytest.raises(SettingsError, match=r"outer_bias of the cell 'gru' needs reset 'after'"):
+        GRU(3, outer_bias=True)
     with pytest.raises(SettingsError, match=r"recurrent_init 'ones' is not known. Known: orthogonal, uniform."):
         LSTM(3, recurrent_init="ones")

@@ -161,7 +161,114 @@ def test_wrong_steps_are_named():
         Recurrent(2, bidirectional=True).loop()
 
 
+def test_a_learned_first_state_starts_at_zeros_and_is_trained():
+    built, plain = network(layers=2, bidirectional=True, initial="learned"), network(layers=2, bidirectional=True)
+    x, mask = rows(7, 4, 1)
+    assert [tuple(first.shape) for first in built.first] == [(5,)] * 4
+    torch.testing.assert_close(built(x, mask).output, plain(x, mask).output)
+    built(x, mask).output.sum().backward()
+    assert all(first.grad.abs().min() > 0 for first in built.first)
+    with torch.no_grad():
+        for number, first in enumerate(built.first):
+            first.fill_(number + 1.0)
+    assert [tensor[0, 0].item() for tensor in built.initial(3, x)] == [1.0, 2.0, 3.0, 4.0]
+    torch.testing.assert_close(built(x, mask).output, plain(x, mask, built.initial(3, x)).output)
+    assert {name for name in built.state_dict() if name.startswith("first")} == {f"first.{n}" for n in range(4)}
+
+
+def test_a_carried_state_is_cut_off_and_begins_anew_where_a_document_starts():
+    built = network(layers=2, initial="learned")
+    x, _ = rows(7, 7, 7)
+    with torch.no_grad():
+        built.first[1].fill_(0.5)
+    _, state = built(x)
+    carried = built.carry(state)
+    assert all(torch.equal(one, other) for one, other in zip(carried, state, strict=True))
+    assert not any(tensor.requires_grad for tensor in carried)
+    anew = built.carry(state, torch.tensor([False, True, False]))
+    assert torch.equal(anew[1][1], built.first[1])
+    assert torch.equal(anew[0][[0, 2]], state[0][[0, 2]])
+    (grad,) = torch.autograd.grad(built(x, None, anew).output.sum(), built.first[1])
+    assert grad.abs().sum() > 0  # the rows that begin anew still teach their first state
+    pieces, moving = [], None
+    for piece in x.split((2, 3, 2), 1):
+        output, ends = built(piece, None, moving)
+        pieces.append(output)
+        moving = built.carry(ends)
+    torch.testing.assert_close(torch.cat(pieces, 1), built(x).output)
+
+
+def test_what_cannot_be_carried_is_named():
+    built = network()
+    x, _ = rows(7, 7, 7)
+    _, state = built(x)
+    with pytest.raises(UsageError, match=r"starts of Recurrent.carry is torch.bool \[2\]; it must be torch.bool \[3\]"):
+        built.carry(state, torch.zeros(2, dtype=torch.bool))
+    with pytest.raises(UsageError, match=r"state of Recurrent has the shapes .*; it must have \[\[3, 5\]\]"):
+        built.carry((*state, *state))
+    with pytest.raises(UsageError, match=r"bidirectional Recurrent cannot carry its state .* Set bidirectional: false"):
+        network(bidirectional=True).carry((*state, *state))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_is_not_finite_is_named_with_its_place(number):
+    built = Recurrent(2, cell=CELL)
+    x, mask = torch.zeros(3, 7, 2), torch.arange(7) < torch.tensor([[7], [2], [4]])
+    x[2, 3, 1] = number
+    with pytest.raises(UsageError, match=rf"x of Recurrent holds {number} at row 2, step 3, which is a real position"):
+        built(x, mask)
+    mask[2, 3] = False
+    assert built(x, mask).output.isfinite().all()
+    assert Recurrent(2, cell={**CELL, "reset": "after"})(torch.full((1, 2, 2), 3e38)).output.shape == (1, 2, 5)
+
+
+def test_a_type_that_does_not_fit_is_named(monkeypatch):
+    built = Recurrent(2, cell=CELL)
+    with pytest.raises(UsageError, match=r"x of Recurrent is torch.int64, its weights are torch.float32. Convert one"):
+        built(torch.zeros(3, 7, 2, dtype=torch.long))
+    with pytest.raises(UsageError, match=r"x of Recurrent is torch.float16, its weights are torch.float32"):
+        built(torch.zeros(3, 7, 2).half())
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_fp16_supported", lambda: False)
+    with pytest.raises(UsageError, match=r"torch.float16, which this processor does not have. Use torch.bfloat16"):
+        built.half()(torch.zeros(3, 7, 2).half())
+
+
+def test_recurrent_dropout_is_drawn_once_a_loop_and_zoneout_at_every_step():
+    torch.manual_seed(3)
+    cell = {"kind": "gru", "hidden_size": 40, "recurrent_dropout": 0.5, "zoneout": 0.5}
+    built = Recurrent(2, cell=cell)
+    held = built.loop()._held[0]
+    h = torch.zeros(3, 40)
+    one, two = held._draw(h), held._draw(h)
+    assert one.seen is two.seen
+    assert 0 < (one.seen == 0).sum() < 120
+    assert set(one.seen.unique().tolist()) == {0.0, 2.0}
+    assert not torch.equal(one.kept[0], two.kept[0])
+    assert set(one.kept[0].unique().tolist()) == {0.0, 1.0}
+    with pytest.raises(UsageError, match=r"recurrent dropout is one draw for a whole sequence; .* Recurrent.loop\(\)"):
+        built.step(torch.zeros(3, 2), (h,))
+    built.eval()
+    assert built.step(torch.zeros(3, 2), (h,))[0].shape == (3, 40)
+
+
+def test_zoneout_is_as_frequent_in_training_as_evaluation_expects():
+    torch.manual_seed(3)
+    plain = Recurrent(2, cell={"kind": "lstm", "hidden_size": 5})
+    zoned = Recurrent(2, cell={"kind": "lstm", "hidden_size": 5, "zoneout": 0.25})
+    zoned.load_state_dict(plain.state_dict())
+    x = torch.randn(1, 1, 2)
+    first = (torch.randn(1, 5), torch.randn(1, 5))
+    new = plain(x, None, first).state
+    with torch.no_grad():
+        draws = zoned(x.expand(4000, 1, 2), None, tuple(t.expand(4000, 5) for t in first)).state
+    wanted = [0.25 * old + 0.75 * fresh for old, fresh in zip(first, new, strict=True)]
+    torch.testing.assert_close([draw.mean(0, keepdim=True) for draw in draws], wanted, rtol=0, atol=0.05)
+    torch.testing.assert_close(list(zoned.eval()(x, None, first).state), wanted)
+
+
 def test_wrong_settings_are_named():
+    with pytest.raises(SettingsError, match=r"initial 'ones' of a recurrent network is not known. Known: learned"):
+        Recurrent(2, initial="ones")
     with pytest.raises(SettingsError, match=r"layers 0 was given; a recurrent network has at least 1"):
         Recurrent(2, layers=0)
     with pytest.raises(SettingsError, match=r"a dropout rate of 1.0 was given; it must be at least 0 and below 1"):

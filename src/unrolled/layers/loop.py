@@ -8,15 +8,16 @@ from torch import Tensor
 from unrolled.layers.cells import Cell, State
 from unrolled.layers.cells.base import Noise
 from unrolled.layers.dropout import Dropout, LockedDropout
-from unrolled.layers.kernels.choose import has_inner_bias, kernel_for, product_type
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras
+from unrolled.layers.kernels.choose import extras_of, has_inner_bias, product_type, whole_kernel
 from unrolled.layers.kernels.deferred import Deferred, step_cell
 
 
 class Loop:
     """One pass of a unidirectional `Recurrent` over a sequence, step by step; make a new one for every sequence.
 
-    Weights are cast once, locked and recurrent dropout are drawn once, and in training the weight gradients of all steps are one
-    product. `project` the inputs of all steps at once where they are known.
+    Weights are cast once, locked and recurrent dropout are drawn once, and in training the weight gradients of all
+    steps are one product. `project` the inputs of all steps at once where they are known.
     """
 
     def __init__(self, cells: list[Cell], dropout: Dropout, residual: bool, *, deferred: bool = True) -> None:
@@ -65,22 +66,25 @@ class _Held:
         self._hidden: Deferred | None = None
         self._bias: Tensor | None = None
         self._inner_bias: Tensor | None = None
+        self._extras: Extras = NO_EXTRAS
         self._noise: Noise | None = None
 
     def project(self, x: Tensor) -> Tensor:
         """One step's input product, [batch, input] → [batch, gates * hidden]."""
         self._hold(x)
-        if self._input is None or self._bias is None:
+        if self._input is None or self._bias is None or self.cell.layer_norm:
             return self.cell.project(x)
         return self._input.product(x) + self._bias
 
     def advance(self, projected: Tensor, state: State) -> State:
         """One step from a projected input; the new state."""
         self._hold(projected)
-        kernel = kernel_for(self.cell, [len(projected)])
+        noise = self._draw(state[0])
+        kernel = whole_kernel(self.cell, [len(projected)])
         if kernel is None or self._hidden is None:
-            return self.cell.advance(projected, state, self._draw(state[0]))
-        return step_cell(kernel, self._hidden, self._inner_bias, projected, state)
+            return self.cell.advance(projected, state, noise)
+        kernel.noise = noise
+        return step_cell(kernel, self._hidden, self._inner_bias, projected, state, self._extras)
 
     def _draw(self, h: Tensor) -> Noise:
         """The step's noise: recurrent dropout is drawn once, zoneout every time."""
@@ -93,12 +97,13 @@ class _Held:
         if self._ready:
             return
         self._ready = True
-        if not self._deferred or not torch.is_grad_enabled() or kernel_for(self.cell, [1]) is None:
+        if not self._deferred or not torch.is_grad_enabled() or whole_kernel(self.cell, [1]) is None:
             return
         dtype = product_type(like)
         bias, inner = self.cell.biases()
         self._bias = bias.to(dtype)
         self._inner_bias = inner.to(dtype) if has_inner_bias(self.cell) else None
+        self._extras = extras_of(self.cell, dtype)
         self._hidden = Deferred(self.cell.hidden_weight, dtype)
         if self._above:
             self._input = Deferred(self.cell.input_weight, dtype)

@@ -12,8 +12,9 @@ from unrolled.base.registry import Part
 from unrolled.layers.cells import CELLS, Cell, State
 from unrolled.layers.cells.base import check_state
 from unrolled.layers.dropout import DROPOUTS, LockedDropout
-from unrolled.layers.kernels.choose import Path, run
+from unrolled.layers.kernels.choose import Path, check_type, run
 from unrolled.layers.kernels.order import Order, order_of
+from unrolled.layers.kernels.plain import over_block
 from unrolled.layers.loop import Loop
 
 
@@ -32,9 +33,10 @@ class Recurrent(nn.Module):
     a layer's input to its output from the second layer on (Wu et al. 2016, GNMT).
 
     A state is a flat tuple of tensors [batch, size]: layer by layer, in each the forward and then the backward
-    direction, in each the cell's own tensors (``h`` first). It starts at ``initial``: zeros, or a vector for each tensor
-    that is learned (and starts at zeros). What a row gets never depends on its neighbours or on its padding. ``path``
-    forces a way of running (see kernels/choose.py); None, the default, chooses the fastest.
+    direction, in each the cell's own tensors (``h`` first). ``initial``: it starts at zeros, or at vectors that are
+    learned (from zeros on). What a row gets never depends on its neighbours or on its padding. ``path`` forces a way of
+    running (see kernels/choose.py); None, the default, chooses the fastest. torch.export follows a plain loop over the
+    padded block, for one number of steps.
 
     To go on where the last piece of the same rows ended (truncated backpropagation through time), give each piece
     what `carry` makes of the state before.
@@ -117,18 +119,25 @@ class Recurrent(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None, state: State | None = None) -> Sequence:
         """Run ``x`` [batch, time, input] through; ``mask`` bool [batch, time], True = real, None = all real.
 
-        Each row's real positions come first and are at least one. ``state`` None is the first state. UsageError for
-        anything else.
+        Each row's real positions come first and are at least one; their numbers are finite (looked at on a processor
+        only, where it costs a hundredth: elsewhere a loss that is no number tells). ``state`` None is the first state.
+        UsageError for anything else.
         """
         if x.dim() != 3 or x.shape[2] != self.input_size or 0 in x.shape:
             raise UsageError(
                 f"x of Recurrent has shape {list(x.shape)}; it must be [batch, time, {self.input_size}], "
                 "with at least one row and one step."
             )
+        check_type(x, cast(Cell, self.cells[0]).input_weight)
         if state is not None:
             check_state(state, self.state_sizes, len(x), "Recurrent")
+        if torch.compiler.is_exporting():
+            return self._traced(x, mask, self.initial(len(x), x) if state is None else state)
         order = order_of(mask, x)
-        output, ends = self.packed(order.pack(x), order, state)
+        packed = order.pack(x)
+        if x.device.type == "cpu":
+            order.check_finite(packed)
+        output, ends = self.packed(packed, order, state)
         return Sequence(order.unpack(output), ends)
 
     def packed(self, x: Tensor, order: Order, state: State | None = None) -> tuple[Tensor, State]:
@@ -159,6 +168,22 @@ class Recurrent(nn.Module):
             outputs.append(order.turn(output) if direction else output)
             ends.extend(end)
         return torch.cat(outputs, 1) if len(outputs) == 2 else outputs[0], ends
+
+    def _traced(self, x: Tensor, mask: Tensor | None, state: State) -> Sequence:
+        """`forward` with no look at the numbers of the mask, as tracing needs it."""
+        ends: list[Tensor] = []
+        for layer in range(self.layers):
+            given = self.dropout(x) if layer else x
+            outputs: list[Tensor] = []
+            for direction in range(self.directions):
+                index = layer * self.directions + direction
+                first = state[index * self._width : (index + 1) * self._width]
+                output, end = over_block(cast(Cell, self.cells[index]), given, mask, first, backwards=direction == 1)
+                outputs.append(output)
+                ends.extend(end)
+            output = torch.cat(outputs, 2)
+            x = output + x if layer and self.residual else output
+        return Sequence(x, tuple(ends))
 
     def _drop(self, packed: Tensor, order: Order) -> Tensor:
         if isinstance(self.dropout, LockedDropout) and self.dropout.active:

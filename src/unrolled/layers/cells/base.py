@@ -27,8 +27,8 @@ class Noise(NamedTuple):
     """Recurrent dropout: the factor of h where products see it, [rows, output], one draw for a whole sequence."""
 
     kept: tuple[Tensor, ...] = ()
-    """Zoneout: 1 where a number of the state stays as it was, else 0; one tensor for each of the state's, a row for
-    each row of each step, [rows of all steps, size]."""
+    """Zoneout: 1 where a number of the state stays as it was, else 0, or in evaluation the rate; one tensor for each of
+    the state's, a row for each row of each step, [rows of all steps, size]."""
 
 
 SILENCE = Noise()
@@ -147,21 +147,21 @@ class Cell(nn.Module, abc.ABC):
         return normalise_groups(product, self.input_gain, widths) + bias.to(product.dtype)
 
     def draw(self, rows: int, like: Tensor, *, symbols: int | None = None) -> Noise:
-        """Noise for a sequence of ``rows`` rows in the type of ``like``; in evaluation there is none.
+        """Noise for a sequence of ``rows`` rows in the type of ``like``; in evaluation nothing is left to chance.
 
         ``symbols``: the rows of all its steps together; None: of one step.
         """
-        if not self.training:
-            return SILENCE
         rate, seen = self.recurrent_dropout, None
-        if rate > 0:
+        if self.training and rate > 0:
             seen = like.new_empty(rows, self.output_size).bernoulli_(1 - rate).div_(1 - rate)
         return Noise(seen, self.keep(rows if symbols is None else symbols, like))
 
     def keep(self, symbols: int, like: Tensor) -> tuple[Tensor, ...]:
         """The part of `draw` that is drawn anew for every step: the zoneout of ``symbols`` rows of steps."""
-        if not self.training or self.zoneout == 0:
+        if self.zoneout == 0:
             return ()
+        if not self.training:
+            return tuple(like.new_full((1, 1), self.zoneout).expand(symbols, size) for size in self.state_sizes)
         return tuple(like.new_empty(symbols, size).bernoulli_(self.zoneout) for size in self.state_sizes)
 
     @abc.abstractmethod
@@ -182,7 +182,7 @@ class Cell(nn.Module, abc.ABC):
         new = self.move(projected, state, noise.seen)
         if not self.zoneout:
             return new
-        kept = noise.kept or tuple(tensor.new_full((), self.zoneout) for tensor in new)
+        kept = noise.kept or self.keep(len(projected), new[0])
         mixed = zip(new, state, kept, strict=True)
         return tuple(torch.lerp(fresh, old.to(fresh.dtype), stay.to(fresh.dtype)) for fresh, old, stay in mixed)
 

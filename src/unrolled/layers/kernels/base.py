@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.base import SILENCE, Noise, State
 
 Factors = tuple[tuple[Tensor, Tensor], ...]
 """Pairs (gradient [n, rows], input [n, hidden]) whose products gradientᵀ·input, stacked, are a weight's gradient."""
+
+
+class Extras(NamedTuple):
+    """The weights that options add to a step's equations, in the cell's own shapes; or their gradients."""
+
+    hidden_gain: Tensor | None = None
+    peephole: Tensor | None = None
+    memory_gain: Tensor | None = None
+    memory_shift: Tensor | None = None
+    projection: Tensor | None = None
+
+
+NO_EXTRAS = Extras()
 
 
 class Between(abc.ABC):
@@ -38,17 +51,21 @@ class Kernel(abc.ABC):
     Products are in the type of the hidden weight (bfloat16 under autocast); states and element-wise work are float32
     at least. What depends on no later step is computed for all steps at once, so that the loops over time hold
     only products and a few element-wise operations. ``between``, if set before `forward`, has its say in every step;
-    the first state must then be given.
+    ``noise`` is the `Noise` of the whole call, packed. With either, the first state must be given.
     """
 
+    gates: int
+    """Number of gates: the hidden weight's rows are gates * hidden."""
+
     between: Between | None = None
+    noise: Noise = SILENCE
 
     def __init__(self, counts: list[int]) -> None:
         self.counts = counts
 
     @abc.abstractmethod
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
-        """Packed outputs [Σ counts, hidden] and each row's last state.
+        """Packed outputs [Σ counts, output] and each row's last state.
 
         ``projected`` is packed, [Σ counts, gates * hidden], and is overwritten. ``state`` None is zeros, and cheaper.
         """
@@ -65,10 +82,14 @@ class Kernel(abc.ABC):
         """After `backward`: the gradient of the hidden bias, where the cell has one."""
         return None
 
-    def begin(self, weight: Tensor, bias: Tensor | None) -> None:
-        """Take the hidden weight [gates * hidden, hidden] and what is added to the hidden product, if anything."""
-        self.weight, self.bias = weight, bias
-        self.size = weight.shape[1]
+    def extra_gradients(self) -> Extras:
+        """After `backward`: the gradients of the extras that were given, in the work type."""
+        return NO_EXTRAS
+
+    def begin(self, weight: Tensor, bias: Tensor | None, extras: Extras = NO_EXTRAS) -> None:
+        """Take the hidden weight [gates * hidden, output], what is added to the hidden product, and the extras."""
+        self.weight, self.bias, self.extras = weight, bias, extras
+        self.size, self.output_size = len(weight) // self.gates, weight.shape[1]
         self.reduced = weight.dtype in (torch.bfloat16, torch.float16)
         self.work = torch.float32 if self.reduced else weight.dtype
 
@@ -116,9 +137,9 @@ class Kernel(abc.ABC):
         leaving = [step[after:] for step, after in zip(self.split(packed), [*self.counts[1:], 0], strict=True)]
         return torch.cat(leaving[::-1]).to(self.work)
 
-    def seen(self, grad: Tensor, packed: Tensor, first: Tensor | None) -> tuple[Tensor, Tensor]:
-        """A factor: a packed gradient, and the states of the step before that it belongs to."""
-        return grad if first is not None else grad[self.counts[0] :], self.shifted(packed, first)
+    def spread(self, rows: Tensor) -> Tensor:
+        """One vector for each row [batch, size] → packed, the same at all steps of the row."""
+        return torch.cat([rows[:count] for count in self.counts])
 
     def going_back(self, fresh: bool, *packed: Tensor) -> Any:
         """From the last step to the first: its number, whether a step before wants a gradient, its part of each."""
@@ -138,12 +159,13 @@ class WholeSequence(Function):
         bias: Tensor | None,
         hidden: Tensor | None,
         memory: Tensor | None,
+        *extras: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         state = None if hidden is None else (hidden,) if memory is None else (hidden, memory)
         ctx.kernel, ctx.types = kernel, (projected.dtype, weight.dtype)
         ctx.set_materialize_grads(False)
         with torch.autocast(weight.device.type, enabled=False):
-            kernel.begin(weight, bias)
+            kernel.begin(weight, bias, Extras(*extras))
             output, ends = kernel.forward(projected.to(kernel.work), state)
         return output.detach(), ends[0], ends[1] if len(ends) == 2 else None
 
@@ -158,20 +180,21 @@ class WholeSequence(Function):
             needs = ctx.needs_input_grad
             weight = weight_gradient(kernel.factors()) if needs[2] else None
             bias = kernel.bias_gradient() if needs[3] else None
+            extras = kernel.extra_gradients() if any(needs[6:]) else NO_EXTRAS
         first = [*state, None][:2] if needs[4] or needs[5] else (None, None)
-        return None, projected.to(ctx.types[0]), weight, bias, *first
+        return None, projected.to(ctx.types[0]), weight, bias, *first, *extras
 
 
 def run_backward(
     kernel: Kernel, grad_output: Tensor | None, grad_hidden: Tensor | None, grad_memory: Tensor | None
 ) -> tuple[Tensor, State]:
     """``kernel.backward`` where autograd has no gradient for some outputs (None)."""
-    rows, size = kernel.counts[0], kernel.size
+    rows = kernel.counts[0]
     if grad_output is None:
-        grad_output = kernel.weight.new_zeros(sum(kernel.counts), size)
+        grad_output = kernel.weight.new_zeros(sum(kernel.counts), kernel.output_size)
     ends = tuple(
         kernel.weight.new_zeros(rows, size, dtype=kernel.work) if grad is None else grad.to(kernel.work, copy=True)
-        for grad in (grad_hidden, grad_memory)
+        for grad, size in ((grad_hidden, kernel.output_size), (grad_memory, kernel.size))
     )
     return kernel.backward(grad_output, ends)
 

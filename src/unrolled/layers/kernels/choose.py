@@ -9,8 +9,7 @@ from torch import Tensor
 
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman, State
-from unrolled.layers.cells.base import SILENCE
-from unrolled.layers.kernels.base import Kernel, WholeSequence
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, WholeSequence
 from unrolled.layers.kernels.elman import ElmanKernel
 from unrolled.layers.kernels.fused import fusable, fused_packed, fused_padded
 from unrolled.layers.kernels.gru import GRUAfter, GRUBefore
@@ -27,7 +26,7 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where the block holds little padding. ``whole``: our own loop with a
     hand-written backward, for the rest that has a kernel. ``plain``: the loop as written, for cells without one.
     """
-    if kernel_for(cell, order.counts) is None:
+    if whole_kernel(cell, order.counts) is None:
         return "plain"
     dtype = product_type(x)
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():
@@ -57,15 +56,21 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
     path = path or choose(cell, x, order)
     dtype = product_type(x)
     work = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
-    noise = cell.draw(order.batch, x.new_empty(0, dtype=work), symbols=order.size) if cell.noisy else SILENCE
-    kernel = kernel_for(cell, order.counts)
+    like = x.new_empty(0, dtype=work)
+    noise = cell.draw(order.batch, like, symbols=order.size)
+    if state is None and (path != "whole" or noise.kept):
+        state = cell.initial(order.batch, like)
+    kernel = whole_kernel(cell, order.counts)
     if path == "whole" and kernel is not None:
+        kernel.noise = noise
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
         bias = cell.biases()[1].to(dtype) if has_inner_bias(cell) else None
-        output, *ends = WholeSequence.apply(kernel, cell.project(x), cell.hidden_weight.to(dtype), bias, *first)
+        output, *ends = WholeSequence.apply(
+            kernel, cell.project(x), cell.hidden_weight.to(dtype), bias, *first, *extras_of(cell, dtype)
+        )
         return output, tuple(end for end in ends if end is not None)
     if state is None:
-        state = cell.initial(order.batch, x.new_empty(0, dtype=work))
+        state = cell.initial(order.batch, like)
     if path == "plain":
         return plain(cell, x, order, state, noise)
     if path == "padded" and isinstance(cell, LSTM):
@@ -78,7 +83,7 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
 def possible(cell: Cell) -> list[Path]:
     """The paths that can run ``cell``."""
     paths: list[Path] = ["plain"]
-    if kernel_for(cell, [1]) is not None:
+    if whole_kernel(cell, [1]) is not None:
         paths.append("whole")
     if type(cell) is LSTM and cell.bare:
         paths.append("padded")
@@ -92,17 +97,61 @@ def has_inner_bias(cell: Cell) -> bool:
     return isinstance(cell, GRU) and cell.reset == "after"
 
 
+def extras_of(cell: Cell, dtype: torch.dtype) -> Extras:
+    """The weights that the cell's options add to its steps; those of products in ``dtype``, others float32 or wider."""
+    if isinstance(cell, Elman):
+        return NO_EXTRAS
+    work = torch.promote_types(dtype, torch.float32)
+
+    def cast(weight: Tensor | None, to: torch.dtype) -> Tensor | None:
+        return None if weight is None else weight.to(to)
+
+    gain = cast(cell.hidden_gain, work)
+    if not isinstance(cell, LSTM):
+        return Extras(gain)
+    return Extras(
+        gain,
+        cast(cell.peephole_weight, dtype if cell.peephole == "full" else work),
+        cast(cell.memory_gain, work),
+        cast(cell.memory_shift, work),
+        cast(cell.projection_weight, dtype),
+    )
+
+
 def kernel_for(cell: Cell, counts: list[int]) -> Kernel | None:
-    """A kernel for one call over steps of ``counts`` rows, or None where the cell has none."""
-    if not cell.bare:
-        return None
+    """`whole_kernel` where hidden weight and bias are all the weights of a step, and nothing is left to chance."""
+    simple = not cell.layer_norm and not cell.zoneout and not cell.noisy
+    if isinstance(cell, LSTM) and (cell.peephole_weight is not None or cell.projection_weight is not None):
+        simple = False
+    return whole_kernel(cell, counts) if simple else None
+
+
+def whole_kernel(cell: Cell, counts: list[int]) -> Kernel | None:
+    """A kernel for one call over steps of ``counts`` rows, or None where the cell has none.
+
+    It wants the cell's `extras_of` and its noise.
+    """
     if type(cell) is LSTM:
-        return LSTMKernel(counts)
+        return LSTMKernel(counts, coupled=cell.coupled)
     if type(cell) is GRU:
         return GRUBefore(counts) if cell.reset == "before" else GRUAfter(counts)
     if type(cell) is Elman:
         return ElmanKernel(counts, cell.activation)
     return None
+
+
+def check_type(x: Tensor, weight: Tensor) -> None:
+    """UsageError where ``x`` has another type than the weights, or one whose products this processor does not have."""
+    product = product_type(x)
+    if not x.is_floating_point() or (x.dtype is not weight.dtype and product is x.dtype):
+        raise UsageError(
+            f"x of Recurrent is {x.dtype}, its weights are {weight.dtype}. Convert one, or run under torch.autocast."
+        )
+    if product is torch.float16 and x.device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_fp16_supported():
+        raise UsageError(
+            "Recurrent would multiply in torch.float16, which this processor does not have. "
+            "Use torch.bfloat16 or torch.float32."
+        )
 
 
 def product_type(x: Tensor) -> torch.dtype:

@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.base import State
-from unrolled.layers.kernels.base import Factors, Kernel, run_backward, weight_gradient
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Factors, Kernel, run_backward, weight_gradient
 
 
 class Deferred:
@@ -95,11 +95,12 @@ class DeferredStep(Function):
         bias: Tensor | None,
         hidden: Tensor,
         memory: Tensor | None,
+        *extras: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
         kernel, _ = step
         ctx.step, ctx.dtype = step, projected.dtype
         ctx.set_materialize_grads(False)
-        kernel.begin(weight, bias)
+        kernel.begin(weight, bias, Extras(*extras))
         state = tuple(tensor.to(kernel.work) for tensor in (hidden, memory) if tensor is not None)
         _, ends = kernel.forward(projected.to(kernel.work, copy=True), state)
         return ends[0], ends[1] if len(ends) == 2 else None
@@ -112,14 +113,22 @@ class DeferredStep(Function):
         if ctx.needs_input_grad[2]:
             deferred.leave(kernel.factors())
         bias = kernel.bias_gradient() if ctx.needs_input_grad[3] else None
-        return None, projected.to(ctx.dtype), None, bias, *[*state, None][:2]
+        extras = kernel.extra_gradients() if any(ctx.needs_input_grad[6:]) else NO_EXTRAS
+        return None, projected.to(ctx.dtype), None, bias, *[*state, None][:2], *extras
 
 
 def _join(tensors: Any) -> Tensor:
     return torch.cat(list(tensors))
 
 
-def step_cell(kernel: Kernel, held: Deferred, bias: Tensor | None, projected: Tensor, state: State) -> State:
+def step_cell(
+    kernel: Kernel,
+    held: Deferred,
+    bias: Tensor | None,
+    projected: Tensor,
+    state: State,
+    extras: Extras = NO_EXTRAS,
+) -> State:
     """One step from a projected input [batch, gates * hidden]; the new state."""
-    hidden, memory = DeferredStep.apply((kernel, held), projected, held.weight, bias, *[*state, None][:2])
+    hidden, memory = DeferredStep.apply((kernel, held), projected, held.weight, bias, *[*state, None][:2], *extras)
     return (hidden,) if memory is None else (hidden, memory)

@@ -12,6 +12,8 @@ from unrolled.layers.kernels.base import Factors, Kernel, tanh_slope
 class ElmanKernel(Kernel):
     """h' = g(a), a = U h + W x + b. State: (h,). Backward through one step: da = dh g'(a)    dh ← da U."""
 
+    gates = 1
+
     def __init__(self, counts: list[int], activation: str) -> None:
         super().__init__(counts)
         self.squash = torch.tanh_ if activation == "tanh" else torch.relu_
@@ -51,5 +53,5 @@ class ElmanKernel(Kernel):
         return self.grad, (hidden,)
 
     def factors(self) -> Factors:
-        first = None if self.first is None else self.operand(self.first)
-        return (self.seen(self.grad, self.output, first),)
+        first, skip = (None, self.counts[0]) if self.first is None else (self.operand(self.first), 0)
+        return ((self.grad[skip:], self.shifted(self.output, first)),)

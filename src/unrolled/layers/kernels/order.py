@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,19 @@ class Order:
     def pack(self, x: Tensor) -> Tensor:
         """[batch, time, size] → packed [Σ counts, size]."""
         return _Take.apply(x.reshape(self.batch * self.time, -1), self._symbols)
+
+    def check_finite(self, packed: Tensor) -> None:
+        """UsageError where a real position of ``packed`` holds a number that is not finite."""
+        if math.isfinite(packed.detach().sum(dtype=torch.promote_types(packed.dtype, torch.float32)).item()):
+            return
+        found = (~packed.isfinite()).nonzero()
+        if len(found):  # else only the sum ran over
+            place, column = found[0].tolist()
+            row, step = divmod(int(self._symbols[place]), self.time)
+            raise UsageError(
+                f"x of Recurrent holds {packed[place, column].item()} at row {row}, step {step}, which is a real "
+                "position; its numbers must be finite. Look at what made them, e.g. the data or a weight."
+            )
 
     def unpack(self, packed: Tensor) -> Tensor:
         """Packed → [batch, time, size], exactly 0 at padding."""

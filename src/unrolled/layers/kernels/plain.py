@@ -24,6 +24,26 @@ def plain(cell: Cell, x: Tensor, order: Order, state: State, noise: Noise = SILE
     return torch.cat(outputs).to(products.dtype), ends
 
 
+def over_block(cell: Cell, x: Tensor, mask: Tensor | None, state: State, *, backwards: bool) -> tuple[Tensor, State]:
+    """The recurrence over a padded block ``x`` [batch, time, input], where the state stands still at padding.
+
+    Slower than `plain`, but nothing in it depends on the numbers of ``mask`` bool [batch, time]. Outputs
+    [batch, time, output], 0 at padding, and the last state, ``backwards`` the first symbol's.
+    """
+    projected = cell.project(x).unbind(1)
+    outputs = list(projected)
+    drawn = cell.draw(len(x), x)
+    for step in reversed(range(len(projected))) if backwards else range(len(projected)):
+        new = cell.advance(projected[step], state, drawn._replace(kept=cell.keep(len(x), x)))
+        outputs[step] = new[0].to(projected[step].dtype)
+        if mask is not None:
+            real = mask[:, step].unsqueeze(1)
+            outputs[step] = torch.where(real, outputs[step], 0)
+            new = tuple(torch.where(real, fresh, old) for fresh, old in zip(new, state, strict=True))
+        state = new
+    return torch.stack(outputs, 1), state
+
+
 def noise_of_steps(noise: Noise, counts: list[int]) -> list[Noise]:
     """The noise of each step, whose ``counts`` rows are the first ones."""
     kept = zip(*(tensor.split(counts) for tensor in noise.kept), strict=True) if noise.kept else [()] * len(counts)

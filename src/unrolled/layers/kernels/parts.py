@@ -1,0 +1,185 @@
+"""What kernels are put together from, step by step forward and back: products, normalisation, peepholes, zoneout."""
+
+from __future__ import annotations
+
+import abc
+
+import torch
+from torch import Tensor
+
+from unrolled.layers.cells.norm import EPSILON
+from unrolled.layers.kernels.base import Kernel
+
+
+class Norm:
+    """y = gain · (x - mean) / √(variance + ε) (+ shift) over [rows, width], step by step."""
+
+    def __init__(self, kernel: Kernel, gain: Tensor, shift: Tensor | None = None) -> None:
+        self.gain, self.shift, self.width = gain, shift, [len(gain)]
+        self.given, self.grad = kernel.empty(len(gain), kernel.work), kernel.empty(len(gain), kernel.work)
+        self.steps = list(zip(kernel.split(self.given), kernel.split(self.grad), strict=True))
+        self.statistics: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def forward(self, step: int, x: Tensor) -> Tensor:
+        given, _ = self.steps[step]
+        given.copy_(x)
+        y, *statistics = torch.native_layer_norm(given, self.width, self.gain, self.shift, EPSILON)
+        self.statistics[step] = (statistics[0], statistics[1])
+        return y
+
+    def backward(self, step: int, grad: Tensor) -> Tensor:
+        """The gradient of x from that of y, in the work type."""
+        given, own = self.steps[step]
+        own.copy_(grad)
+        return self._derive(own, given, self.statistics[step], [True, False, False])[0]
+
+    def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
+        """Of gain and shift, over all rows but the first ``skip``, which had no x."""
+        if not self.statistics:
+            return torch.zeros_like(self.gain), torch.zeros_like(self.gain)
+        mean, spread = (torch.cat(parts) for parts in zip(*self.statistics.values(), strict=True))
+        _, gain, shift = self._derive(self.grad[skip:], self.given[skip:], (mean, spread), [False, True, True])
+        return gain, shift
+
+    def _derive(
+        self, grad: Tensor, given: Tensor, statistics: tuple[Tensor, Tensor], wanted: list[bool]
+    ) -> tuple[Tensor, ...]:
+        shift = torch.zeros_like(self.gain) if self.shift is None else self.shift
+        return torch.ops.aten.native_layer_norm_backward(grad, given, self.width, *statistics, self.gain, shift, wanted)
+
+
+class Product:
+    """total += U (h * d) for some ``rows`` of the hidden weight, d the recurrent dropout where there is one.
+
+    With a gain, the product is normalised before it is added, over each of ``widths`` by itself; their sum is the
+    number of rows, and each has a total of its own to be added to.
+    """
+
+    def __init__(self, kernel: Kernel, rows: slice, widths: tuple[int, ...]) -> None:
+        self.kernel, self.widths = kernel, widths
+        self.weight = kernel.weight[rows]
+        self.turned = kernel.turned(self.weight)
+        self.turns = self.turned.split(widths, 1) if len(widths) > 1 else (self.turned,)
+        self.seen = None if kernel.noise.seen is None else kernel.operand(kernel.noise.seen)
+        gain = kernel.extras.hidden_gain
+        self.norms: list[Norm] = []
+        if gain is not None:
+            self.norms = [Norm(kernel, own) for own in gain[rows].split(widths)]
+            self.grad = kernel.empty(len(self.weight), kernel.weight.dtype)
+            self.grads = kernel.split(self.grad)
+
+    def forward(self, step: int, h: Tensor, totals: tuple[Tensor, ...]) -> None:
+        """Add to ``totals``, one [rows, width] for each width; ``h`` is in the products' type."""
+        if self.seen is not None:
+            h = h * self.seen[: len(h)]
+        if not self.norms and (len(totals) == 1 or not self.kernel.reduced):
+            for total, turned in zip(totals, self.turns, strict=True):
+                self.kernel.add_product(total, h, turned)
+            return
+        products = torch.mm(h, self.turned).split(self.widths, 1)
+        for number, (total, product) in enumerate(zip(totals, products, strict=True)):
+            total += self.norms[number].forward(step, product) if self.norms else product
+
+    def backward(self, step: int, grad: Tensor) -> Tensor:
+        """The gradient of h from that of the totals, side by side [rows, Σ widths], both in the products' type."""
+        if self.norms:
+            own = self.grads[step]
+            parts = zip(self.norms, grad.split(self.widths, 1), own.split(self.widths, 1), strict=True)
+            for norm, given, part in parts:
+                part.copy_(norm.backward(step, given))
+            grad = own
+        back = torch.mm(grad, self.weight)
+        return back if self.seen is None else back * self.seen[: len(back)]
+
+    def put(self, step: int, grad: Tensor, out: Tensor) -> None:
+        """out = `backward`."""
+        if self.norms or self.seen is not None:
+            out.copy_(self.backward(step, grad))
+        else:
+            self.kernel.put_product(out, grad, self.weight)
+
+    def add(self, step: int, grad: Tensor, out: Tensor) -> None:
+        """out += `backward`."""
+        if self.norms or self.seen is not None:
+            out += self.backward(step, grad)
+        else:
+            self.kernel.add_product(out, grad, self.weight)
+
+    def factor(self, grad: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
+        """The factors of the weight's gradient from the totals' packed gradient and the h that its steps saw.
+
+        ``given`` may lack the first step, which had none.
+        """
+        skip = len(grad) - len(given)
+        if self.seen is not None:
+            given = given * self.kernel.spread(self.seen)[skip:]
+        return (self.grad if self.norms else grad)[skip:], given
+
+    def gain_gradient(self, skip: int) -> Tensor:
+        return torch.cat([norm.gradients(skip)[0] for norm in self.norms])
+
+
+class Peephole(abc.ABC):
+    """total += what the gates see of the memory; ``weight`` is for the gates of one look."""
+
+    def __init__(self, kernel: Kernel, weight: Tensor) -> None:
+        self.kernel, self.weight = kernel, weight
+
+    @abc.abstractmethod
+    def forward(self, total: Tensor, memory: Tensor) -> None:
+        """Add to ``total`` [rows, gates * hidden]."""
+
+    @abc.abstractmethod
+    def backward(self, grad: Tensor, memory: Tensor) -> None:
+        """Add to ``memory``, the memory's gradient, what comes from ``grad``, that of the total."""
+
+    @abc.abstractmethod
+    def gradient(self, grad: Tensor, memory: Tensor) -> Tensor:
+        """The weight's gradient, from all steps at once."""
+
+
+class Diagonal(Peephole):
+    """p * C, with a vector p for each gate: ``weight`` [gates, hidden]."""
+
+    def forward(self, total: Tensor, memory: Tensor) -> None:
+        total.unflatten(1, self.weight.shape).addcmul_(self.weight, memory.unsqueeze(1))
+
+    def backward(self, grad: Tensor, memory: Tensor) -> None:
+        for part, weight in zip(grad.chunk(len(self.weight), 1), self.weight, strict=True):
+            memory.addcmul_(part.to(memory.dtype), weight)
+
+    def gradient(self, grad: Tensor, memory: Tensor) -> Tensor:
+        return torch.stack([(part * memory).sum(0) for part in grad.chunk(len(self.weight), 1)])
+
+
+class Full(Peephole):
+    """P C, with a matrix P: ``weight`` [gates * hidden, hidden]."""
+
+    def __init__(self, kernel: Kernel, weight: Tensor) -> None:
+        super().__init__(kernel, weight)
+        self.turned = kernel.turned(weight)
+
+    def forward(self, total: Tensor, memory: Tensor) -> None:
+        self.kernel.add_product(total, self.kernel.operand(memory), self.turned)
+
+    def backward(self, grad: Tensor, memory: Tensor) -> None:
+        self.kernel.add_product(memory, grad, self.weight)
+
+    def gradient(self, grad: Tensor, memory: Tensor) -> Tensor:
+        return grad.t() @ self.kernel.operand(memory)
+
+
+class Zone:
+    """Zoneout of one tensor of the state: new ← kept · old + (1 - kept) · new, with ``kept`` packed."""
+
+    def __init__(self, kernel: Kernel, kept: Tensor) -> None:
+        self.kept, self.left = kernel.split(kept), kernel.split(1 - kept)
+
+    def mix(self, step: int, new: Tensor, old: Tensor) -> Tensor:
+        return torch.lerp(new, old, self.kept[step])
+
+    def part(self, step: int, grad: Tensor) -> Tensor:
+        """What of the gradient goes straight to the old one; ``grad`` keeps what goes to the new one."""
+        stays = grad * self.kept[step]
+        grad *= self.left[step]
+        return stays
