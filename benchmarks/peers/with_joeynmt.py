@@ -65,7 +65,7 @@ network = build_model(
 )
 network.loss_function = ("crossentropy", 0.0)
 optimizer = build_optimizer({"optimizer": "adam", "learning_rate": 1e-4}, network.parameters())
-clip = build_gradient_clipper({"clip_grad_norm": 1.0})
+clip = build_gradient_clipper({"clip_grad_norm": 1.0, "clip_grad_val": None})
 
 
 def batch_of(sources: list[list[int]], targets: list[list[int]] | None) -> Batch:

@@ -118,16 +118,23 @@ class _Gathered:
     """Σ over portions of gradientᵀ · input in float32 or wider, a slab of the vocabulary at a time."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
-        self.sum = torch.zeros_like(weight, dtype=dtype)
+        self.total = torch.empty_like(weight, dtype=dtype)
+        self.fresh = True  # nothing was added yet, and what the memory held does not count
 
     def add(self, gradient: Tensor, given: Tensor) -> None:
-        size = SLAB if gradient.device.type == "cpu" else max(1, len(self.sum))
-        for start in range(0, len(self.sum), size):
-            part, left = self.sum[start : start + size], gradient[:, start : start + size].t()
+        size = SLAB if gradient.device.type == "cpu" else max(1, len(self.total))
+        for start in range(0, len(self.total), size):
+            part, left = self.total[start : start + size], gradient[:, start : start + size].t()
             if part.dtype == given.dtype:
-                part.addmm_(left, given)
+                torch.addmm(part, left, given, beta=0 if self.fresh else 1, out=part)
+            elif self.fresh:
+                part.copy_(left.mm(given))
             else:
                 part.add_(left.mm(given))
+        self.fresh = False
+
+    def sum(self) -> Tensor:
+        return self.total.zero_() if self.fresh else self.total
 
 
 class _ByBlocks(Function):
@@ -179,7 +186,7 @@ class _Linear(Function):
                 to_hidden[rows] = logits.mm(held[0])[:real]
             if to_weight is not None:
                 to_weight.add(logits, part)
-        ctx.save_for_backward(to_hidden, None if to_weight is None else to_weight.sum, sums.rows)
+        ctx.save_for_backward(to_hidden, None if to_weight is None else to_weight.sum(), sums.rows)
         ctx.types = hidden.dtype, weight.dtype, None if bias is None else bias.dtype
         return sums.loss
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.data.batching import Pairs
+    from unrolled.models import Seq2Seq
     from unrolled.tasks.scores import Score
     from unrolled.text.texts import TextPair
     from unrolled.text.tokenizer import Encoded, Tokenizer
@@ -53,15 +54,12 @@ class Translate(Task):
         return model
 
     def loss(self, network: nn.Module, batch: Pairs, smoothing: float = 0.0, sampling: float = 0.0) -> Loss:
-        from unrolled.layers.loss import cross_entropy
-
         source, target = batch.source, batch.target
         if target is None:
             raise DataError("the batch has no target column: there is nothing to learn from.")
-        forced = network(source.ids, source.mask, target.ids, target.mask, sampling)
-        gold = target.ids[:, 1:][target.mask[:, 1:]]
-        total = cross_entropy(forced.logits, gold, smoothing)
-        return Loss(total if forced.penalty is None else total + forced.penalty, int(gold.numel()))
+        given = source.ids, source.mask, target.ids, target.mask
+        total = cast("Seq2Seq", network).loss(*given, smoothing=smoothing, sampling=sampling)
+        return Loss(total, int(target.mask[:, 1:].sum()))
 
 
 def copied_as(text: TextPair) -> list[int]:
