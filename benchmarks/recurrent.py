@@ -6,6 +6,7 @@ Forward and backward, one thread, in seconds of the processor, so that others at
 contenders take turns, and the best of each counts. Lengths are drawn evenly from 1 to the longest. Theirs is float32,
 the way the documentation writes it; ours is in float32 and under bfloat16 autocast. `fill` is the share that is real;
 `difference` the largest of any output or gradient between ours and theirs in float32, as a share of its largest number.
+Where there is a GPU the same table is taken on it (`--device`), theirs by cuDNN, in seconds of the clock.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Case(NamedTuple):
     theirs: nn.RNNBase
 
 
-def make(kind: str, time_steps: int, batch: int, input_size: int, hidden_size: int) -> Case:
+def make(kind: str, time_steps: int, batch: int, input_size: int, hidden_size: int, device: str = "cpu") -> Case:
     """The same numbers in both networks, gate by gate."""
     torch.manual_seed(1)
     cell, oracle = KINDS[kind]
@@ -52,11 +53,12 @@ def make(kind: str, time_steps: int, batch: int, input_size: int, hidden_size: i
         weights = (built.input_weight, built.hidden_weight, *built.biases())
         for name, weight in zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), weights, strict=True):
             getattr(theirs, f"{name}_l0{end}").data.copy_(in_their_order(kind, weight))
-    x = torch.randn(batch, time_steps, input_size, requires_grad=True)
+    x = torch.randn(batch, time_steps, input_size).to(device).requires_grad_()
     lengths = torch.randint(1, time_steps + 1, (batch,))
     lengths[0] = time_steps
     mask = torch.arange(time_steps) < lengths.unsqueeze(1)
-    return Case(x, lengths, mask, torch.randn(batch, time_steps, 2 * hidden_size), ours, theirs)
+    gradient = torch.randn(batch, time_steps, 2 * hidden_size).to(device)
+    return Case(x, lengths, mask.to(device), gradient, ours.to(device), theirs.to(device))
 
 
 def in_their_order(kind: str, weight: Tensor) -> Tensor:
@@ -68,7 +70,7 @@ def in_their_order(kind: str, weight: Tensor) -> Tensor:
 
 
 def run_ours(case: Case, bfloat16: bool = False) -> Tensor:
-    with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+    with torch.autocast(case.x.device.type, torch.bfloat16, enabled=bfloat16):
         output = case.ours(case.x, case.mask).output
     output.backward(case.gradient.to(output.dtype))
     return output
@@ -117,11 +119,19 @@ def measure(case: Case, rounds: int) -> dict[str, float]:
     for turn in range(rounds + 2):
         for who, run in runs.items():
             forget(case)
-            start = time.process_time()
+            start = now(case.x.device)
             run()
             if turn > 1:  # the first turns warm up
-                best[who] = min(best[who], 1000 * (time.process_time() - start))
+                best[who] = min(best[who], 1000 * (now(case.x.device) - start))
     return best
+
+
+def now(device: torch.device) -> float:
+    """Seconds of the processor, or of the clock once a GPU has done what it was given."""
+    if device.type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def main() -> None:
@@ -129,13 +139,16 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only", choices=sorted(KINDS))
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    device = torch.cuda.get_device_name() if options.device.startswith("cuda") else "cpu"
     result: dict[str, Any] = {"benchmark": "recurrent", "unit": "milliseconds", "torch": torch.__version__}
+    result["device"] = device
     for kind in [options.only] if options.only else KINDS:
         for sizes in SIZES if kind == "lstm" else SIZES[:1]:
             name = f"{kind} {'x'.join(map(str, sizes))}"
-            case = make(kind, *sizes)
+            case = make(kind, *sizes, device=options.device)
             best = measure(case, options.rounds)
             result[name] = {
                 **{who: round(spent, 1) for who, spent in best.items()},
