@@ -36,8 +36,11 @@ def selfcheck(
     if as_json:
         tell_json({"model": model, "device": str(opened.device), "checks": [one._asdict() for one in found]})
     else:
-        rows = [("holds" if one.holds else "BROKEN", one.name, one.detail) for one in found]
+        rows = [(SAID[one.holds], one.name, one.detail) for one in found]
         table(("", "promise", "measured"), rows, title=f"{model} on {opened.device}")
-    broken = [one.name for one in found if not one.holds]
+    broken = [one.name for one in found if one.holds is False]
     if broken:
         raise GateError(f"{model}: {len(broken)} of {len(found)} promises broken: {', '.join(broken)}.")
+
+
+SAID = {True: "holds", False: "BROKEN", None: "not seen"}

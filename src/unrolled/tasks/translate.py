@@ -102,7 +102,7 @@ def surface(text: TextPair, line: str, source: Encoded, hypothesis: Hypothesis, 
     if search.replace_unknown and hypothesis.weights is not None:
         words = text.source.pieces(line)
         owner = [_word_at(words, span) for span in source.spans]
-        surfaces = [line[slice(*words[word])] if word is not None else "" for word in owner]
+        surfaces = [text.target.standing_in(line[slice(*words[word])]) if word is not None else "" for word in owner]
         replaced = replace_unknown(tokens, hypothesis.weights[:, : len(surfaces)], surfaces)
         return Translation(text.target.join(replaced), replaced, hypothesis, source)
     return Translation(text.target.decode(hypothesis.ids), tokens, hypothesis, source)

@@ -141,7 +141,10 @@ class Word(_Spaced):
         return models.WordLevel(vocabulary, unk_token=SPECIALS[1])
 
     def _join(self, tokens: Sequence[str]) -> str:
-        return super()._join([SPACE + token if token == SPECIALS[1] else token for token in tokens])
+        return super()._join([self.standing_in(token) if token == SPECIALS[1] else token for token in tokens])
+
+    def standing_in(self, word: str) -> str:
+        return SPACE + word
 
 
 @TOKENIZERS.register("whitespace")

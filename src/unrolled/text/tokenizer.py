@@ -178,8 +178,12 @@ class Tokenizer(ABC):
         return self.join(self.tokens(i for i in ids if i not in SILENT))
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Text from the names of symbols, also from names that were put in for unknown ones."""
+        """Text from the names of symbols, also from those that stand in for unknown ones (`standing_in`)."""
         return self._join(tokens)
+
+    def standing_in(self, word: str) -> str:
+        """The name of a symbol under which ``word``, put in for an unknown symbol, is written where that one was."""
+        return word
 
     # --- files ----------------------------------------------------------------------------------------------------
 

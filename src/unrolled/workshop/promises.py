@@ -9,20 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unrolled.base.errors import DataError
 from unrolled.base.protocol import BEGIN, END, SPECIALS
 
 
 class Promise(NamedTuple):
-    """One promise, whether it holds, and what was measured."""
+    """One promise, whether it holds (None: there was nothing to see it by), and what was measured."""
 
     name: str
-    holds: bool
+    holds: bool | None
     detail: str
 
 
 def check_promises(model: Any, lines: Sequence[str] | None = None, count: int = 64) -> list[Promise]:
     """Every promise on ``lines`` (none: random ones made of the model's own symbols). ``model`` is a pipeline.Model."""
-    lines = list(lines) if lines else random_lines(model, count)
+    lines = random_lines(model, count) if lines is None else list(lines)
+    if not any(model.text.source.encode(line).ids for line in lines):
+        raise DataError("selfcheck: no line holds a symbol. Give some text, or no file: then lines are made up.")
     together = model.translations(lines, model.searching(beam=1), batch=len(lines))
     return [
         _same_alone(model, lines, together),
@@ -95,7 +98,7 @@ def _step_is_whole_pass(model: Any, together: list[Any]) -> Promise:
 
     pairs = [(one[0].source.ids, one[0].hypothesis) for one in together if one and one[0].hypothesis.finished]
     if not pairs:
-        return Promise("step by step = whole pass", True, "no finished output to compare")
+        return Promise("step by step = whole pass", None, "no finished output to compare")
     source, mask = pad([[*ids, END] for ids, _ in pairs])
     target, target_mask = pad([[BEGIN, *hypothesis.ids, END] for _, hypothesis in pairs])
     tensors = [torch.from_numpy(array).to(model.device) for array in (source, mask, target, target_mask)]

@@ -148,7 +148,7 @@ def trust(
     return faithfulness([one.weights for one in explanations], erase(network, cases, device=str(device)))
 
 
-def check_line(line: str) -> None:
+def check_line(line: str, name: str = "text") -> None:
     """Refuse what holds no word to look at."""
     if not line.strip():
-        raise DataError("explain: the text is empty. Give a sentence.")
+        raise DataError(f"explain: the {name} is empty. Give a sentence.")
