@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_parts import DECODERS, ENCODERS
 
-from unrolled.base.protocol import END
+from unrolled.base.protocol import END, SPECIALS, UNKNOWN
 from unrolled.pipeline import Model
 from unrolled.tasks.translate import Translate, copied_as
 from unrolled.text.texts import TextPair, TextSettings
@@ -22,7 +22,7 @@ WORDS = {"source": "word", "target": "word"}
 
 def texts() -> TextPair:
     text = TextPair.build(TextSettings(**WORDS))
-    text.train(SOURCES, TARGETS)
+    text.train(SOURCES * 2, TARGETS * 2)  # a word is known from its second time on
     return text
 
 
@@ -62,7 +62,7 @@ def test_a_source_word_is_copied_as_the_target_word_that_is_written_alike() -> N
     shared = set(text.source.vocabulary[4:]) & set(text.target.vocabulary)
     assert shared and set(text.source.vocabulary) - set(text.target.vocabulary)
     for symbol in text.source.vocabulary[4:]:
-        wanted = symbol if symbol in shared else "<unk>"
+        wanted = symbol if symbol in shared else SPECIALS[UNKNOWN]
         assert text.target.vocabulary[targets[symbol]] == wanted
     copying = model(copy=True)
     assert copying.network.pointer.targets.tolist() == copied_as(text)

@@ -21,6 +21,7 @@ from unrolled.models.seq2seq import Seq2Seq
 SIZE = 6
 """Of everything, so that every attention fits and every number of heads that is tried divides it."""
 
+COUNTS, SIZES = [1, 3], [4, 6]
 CELL = {"kind": "lstm", "hidden_size": SIZE}
 STACK = {"layers": 2, "heads": 2, "feedforward_size": 7, "dropout": 0.0}
 BASES: dict[str, dict[str, Any]] = {
@@ -57,12 +58,16 @@ BESIDE: dict[str, dict[str, Any]] = {
     "alignment_layer": {"layers": 3},
     "hidden_size": {"heads": 1},
     "readout_size": {"readout": "tanh"},
+    "outer_bias": {"reset": "after"},
 }
 """What a setting needs beside it in order to show."""
 
+OPEN: dict[str, list[Any]] = {"positions": [10, 12], "fertility": [None, 1.5]}
+"""Values of settings whose own range begins elsewhere."""
 
-def values(annotation: Any) -> list[Any]:
-    """Every value of a closed choice, two of an open one."""
+
+def values(annotation: Any, whole: list[int]) -> list[Any]:
+    """Every value of a closed choice, two of an open one; ``whole`` are those of a whole number."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
         return list(parts)
@@ -71,14 +76,14 @@ def values(annotation: Any) -> list[Any]:
     if annotation is type(None):
         return [None]
     if annotation is int:
-        return [1, 3]
+        return whole
     if annotation is float:
         return [0.0, 0.4]
     if hasattr(annotation, "__metadata__"):
-        lowest = [one.ge for one in annotation.__metadata__ if isinstance(one, Ge | Interval) and one.ge is not None]
-        return [lowest[0], 3] if lowest and typing.get_args(annotation)[0] is int else values(parts[0])
+        least = max((one.ge or 0 for one in annotation.__metadata__ if isinstance(one, Ge | Interval)), default=0)
+        return [max(least, value) if parts[0] is int else value for value in values(parts[0], whole)]
     if origin is typing.Union or isinstance(annotation, types.UnionType):
-        return [value for part in parts for value in values(part)]
+        return [value for part in parts for value in values(part, whole)]
     raise TypeError(f"no values for {annotation}")
 
 
@@ -117,7 +122,7 @@ def every(
                 given = put(given, (*path, key), value)
             inner = registry_of(annotation)
             if inner is None:
-                for value in values(annotation):
+                for value in OPEN.get(name) or values(annotation, SIZES if name.endswith("size") else COUNTS):
                     yield f"{here}.{name}={value}", put(given, (*path, name), value)
                 continue
             if type(None) in typing.get_args(typing.get_args(annotation)[0]):
@@ -146,7 +151,7 @@ def test_every_registered_part_is_among_them() -> None:
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_value_of_every_setting_trains_two_steps(name: str, pairs: Any) -> None:
-    batch = pairs([3, 1], [2, 4])
+    batch = pairs([9, 4], [2, 4])  # so long that three halvings leave two positions
     tree = fitting(name, CASES[name])
     torch.manual_seed(0)
     model = MODELS.build(tree, *((13, 13) if tree.get("tie") == "all" else (11, 13)), where="model")

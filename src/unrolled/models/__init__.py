@@ -4,6 +4,7 @@ from unrolled.models.bridge import BRIDGES, Bridge
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
 from unrolled.models.parts import Piece, parts
+from unrolled.models.positions import POSITIONS
 from unrolled.models.seq2seq import MODELS, Forced, Seq2Seq, Stepped
 from unrolled.models.stepper import TorchStepper
 
@@ -18,6 +19,7 @@ __all__ = [
     "Encoder",
     "Forced",
     "MODELS",
+    "POSITIONS",
     "Piece",
     "Seq2Seq",
     "Stepped",
