@@ -276,6 +276,14 @@ def test_output_of_time_first_input_can_be_viewed_as_torchs_can():
     assert output.view(TIME * ROWS, HIDDEN).shape == (TIME * ROWS, HIDDEN)
 
 
+def test_a_layer_with_a_mask_can_be_exported():
+    layer = GRU(INPUT, HIDDEN, batch_first=True, bidirectional=True).eval()
+    x, mask = torch.randn(ROWS, TIME, INPUT), torch.arange(TIME) < torch.tensor([7, 4, 1]).unsqueeze(1)
+    exported = torch.export.export(layer, (x,), {"mask": mask}).module()
+    shorter = torch.arange(TIME) < torch.tensor([2, 7, 5]).unsqueeze(1)
+    torch.testing.assert_close(exported(x, mask=shorter), layer(x, mask=shorter))
+
+
 def test_a_drop_in_lstm_learns_in_a_plain_loop():
     torch.manual_seed(1)
     lstm, head = LSTM(4, 16, batch_first=True), nn.Linear(16, 4)
@@ -332,6 +340,11 @@ def test_a_drop_in_lstm_learns_in_a_plain_loop():
             r"a PackedSequence tells LSTM its lengths; leave mask and lengths out",
         ),
         ({"input": rnn.pack_sequence([torch.zeros(7, 3)])}, r"input of LSTM has the shape \[7, 3\]"),
+        ({"input": torch.full((7, 3, 2), float("nan"))}, r"holds nan at row 0, step 0"),
+        (
+            {"input": rnn.pack_sequence([torch.zeros(2, 2), torch.tensor([[0.0, 0], [0, 0], [0, torch.inf]])], False)},
+            r"input holds inf at row 1, step 2; its numbers must be finite",
+        ),
     ],
 )
 def test_wrong_input_is_named(changed, message):

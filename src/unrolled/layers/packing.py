@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells import State
@@ -39,6 +40,20 @@ def order_of_packed(packed: PackedSequence) -> Order:
     sizes = packed.batch_sizes
     lengths = (sizes.unsqueeze(1) > torch.arange(int(sizes[0]))).sum(0)
     return Order(len(lengths), len(sizes), lengths.tolist(), packed.data.device)
+
+
+def check_finite(packed: PackedSequence) -> None:
+    """UsageError where ``packed`` holds a number that is not finite, by the caller's number of its row."""
+    if math.isfinite(packed.data.detach().sum(dtype=torch.promote_types(packed.data.dtype, torch.float32)).item()):
+        return
+    padded, _ = pad_packed_sequence(packed, batch_first=True)
+    found = (~padded.isfinite()).nonzero().tolist()
+    if found:  # else only the sum ran over
+        row, step, column = found[0]
+        raise UsageError(
+            f"input holds {padded[row, step, column].item()} at row {row}, step {step}; its numbers must be finite. "
+            "Look at what made them, e.g. the data or a weight."
+        )
 
 
 def moved(rows: State, index: Tensor | None) -> State:

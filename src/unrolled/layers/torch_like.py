@@ -13,7 +13,8 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Part
 from unrolled.layers.cells import Cell, State
-from unrolled.layers.packing import moved, order_of_packed, prefix_mask
+from unrolled.layers.kernels.choose import check_type
+from unrolled.layers.packing import check_finite, moved, order_of_packed, prefix_mask
 from unrolled.layers.recurrent import Recurrent
 from unrolled.layers.weights.torch_layout import rename_torch
 
@@ -111,6 +112,9 @@ class TorchLike(nn.Module):
     def _run_packed(self, given: PackedSequence, state: list[Tensor] | None) -> tuple[PackedSequence, list[Tensor]]:
         """Rows that lie packed stay so; states are in the caller's order, which the PackedSequence knows."""
         self._check(given.data, 2)
+        check_type(given.data, self._weight)
+        if given.data.device.type == "cpu":
+            check_finite(given)
         order = order_of_packed(given)
         first = self._flat(state, order.batch, batched=True)
         first = None if first is None else moved(first, given.sorted_indices)
