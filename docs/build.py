@@ -18,8 +18,8 @@ REFERENCE = Path(__file__).parent / "reference"
 def registries() -> dict[str, tuple[str, Any]]:
     """Heading → (where it stands in a settings file, registry)."""
     from unrolled.data.builtin import BUILTIN
-    from unrolled.layers import ATTENTIONS, CELLS, DROPOUTS
-    from unrolled.models import BRIDGES, DECODERS, ENCODERS, MODELS
+    from unrolled.layers import ATTENTIONS, CELLS, COVERAGES, DROPOUTS, NORMALISERS, REACHES
+    from unrolled.models import BRIDGES, DECODERS, ENCODERS, MODELS, POSITIONS
     from unrolled.search import SEARCHERS
     from unrolled.tasks import TASKS
     from unrolled.tasks.scores import MEASURES
@@ -35,7 +35,11 @@ def registries() -> dict[str, tuple[str, Any]]:
         "Encoders": ("model.encoder", ENCODERS),
         "Bridges": ("model.bridge", BRIDGES),
         "Decoders": ("model.decoder", DECODERS),
+        "Positions": ("model.encoder.positions, model.decoder.positions", POSITIONS),
         "Attention": ("model.decoder.attention", ATTENTIONS),
+        "Reach of an attention": ("model.decoder.attention.reach", REACHES),
+        "Normalisers of an attention": ("model.decoder.attention.normaliser", NORMALISERS),
+        "Coverage of an attention": ("model.decoder.attention.coverage", COVERAGES),
         "Cells": ("model.encoder.cell, model.decoder.cell", CELLS),
         "Dropout": ("dropout_kind", DROPOUTS),
         "Searchers": ("search.kind", SEARCHERS),
