@@ -154,7 +154,7 @@ def test_copying_reversing_and_sorting_are_learnt_by_one_model_in_seconds(name: 
 @pytest.mark.parametrize(
     "cell, lag",
     [
-        ({"kind": "elman"}, 10),
+        ({"kind": "elman"}, 5),
         ({"kind": "gru"}, 100),
         ({"kind": "gru", "reset": "after"}, 100),
         ({"kind": "lstm"}, 100),
