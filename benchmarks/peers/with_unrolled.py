@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import numpy as np
 import torch
 from work import DROPOUT, EMBEDDING, ENCODER, HIDDEN, WORDS, padded, tell, work
 
-import unrolled
 from unrolled.base.protocol import BEGIN, END
 from unrolled.data.batching import Pairs, Tokens
 from unrolled.models import Seq2Seq, TorchStepper
@@ -55,4 +56,10 @@ def search(sentences: list[list[int]], beam: int) -> None:
     decode(TorchStepper(network), ids, np.ones_like(ids, dtype=bool), rules)
 
 
-tell(asked, unrolled.__version__, f"{asked.precision} in training, float32 in decoding", update, search)
+tell(
+    asked,
+    f"{version('unrolled')} on torch {torch.__version__}",
+    f"{asked.precision} in training, float32 in decoding",
+    update,
+    search,
+)
