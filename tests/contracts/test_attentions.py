@@ -292,6 +292,14 @@ def test_wrong_input_is_named(part):
         UsageError, match=r"mask of the attention \w+ is torch.int64 \[3, 5\]; it must be torch.bool \[3, 5\]"
     ):
         attention.remember(encoded, mask.long())
+    for wrong in (float("nan"), float("inf")):
+        broken = encoded.masked_fill(torch.arange(SOURCE).unsqueeze(1) == 2, wrong)
+        with pytest.raises(
+            UsageError, match=rf"encoded of the attention \w+ holds {wrong} at row 0, position 2; its num"
+        ):
+            attention.remember(broken, mask)
+    with pytest.raises(UsageError, match=r"mask .* has no real position in row 0"):
+        attention.remember(encoded[:, :0])
     with pytest.raises(UsageError, match=r"mask .* has no real position in row 1; every row needs at least one"):
         attention.remember(encoded, mask & torch.tensor([[True], [False], [True]]))
     with pytest.raises(

@@ -140,7 +140,7 @@ def test_monotonic_equals_the_papers_sums():
     query, encoded, mask = example()
     with torch.no_grad():
         weights = attention(query, attention.remember(encoded, mask)).weights.numpy()
-    score, offset = numbers(attention)["weight"], float(attention.normaliser.offset)
+    score, offset = numbers(attention)["weight"], attention.normaliser.offset.item()
     for row, length in enumerate(LENGTHS):
         before = np.eye(length)[0]
         for step in range(STEPS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import ClassVar
 
 import torch
@@ -56,6 +57,8 @@ class Attention(nn.Module, abc.ABC):
         if coverage is not None:
             value_size = key_size if self.projects_values else memory_size
             self.coverage = COVERAGES.build(coverage, query_size, value_size, key_size, where="coverage")
+        parts = (self.reach, self.normaliser, *([] if self.coverage is None else [self.coverage]))
+        self._states = sum(part.states for part in parts)
         if self.normaliser.moves_forward and self.reach.turns_back:
             raise SettingsError(
                 f"the normaliser {type(self.normaliser).__name__} only moves forward, and the window of the reach "
@@ -76,13 +79,14 @@ class Attention(nn.Module, abc.ABC):
     def remember(self, encoded: Tensor, mask: Tensor | None = None) -> Memory:
         """Prepare ``encoded`` [batch, source, memory] for queries; ``mask`` bool [batch, source], None = all real.
 
-        UsageError where a size is wrong or a row has no real position.
+        UsageError where a size is wrong, a row has no real position, or a number is not finite.
         """
         if encoded.dim() != 3 or encoded.shape[2] != self.memory_size:
             raise UsageError(
                 f"encoded of the attention {type(self).__name__} has shape {list(encoded.shape)}; "
                 f"it must be [batch, source, {self.memory_size}]."
             )
+        given = mask
         if mask is None:
             mask = torch.ones(encoded.shape[:2], dtype=torch.bool, device=encoded.device)
         if mask.dtype is not torch.bool or mask.shape != encoded.shape[:2]:
@@ -91,7 +95,10 @@ class Attention(nn.Module, abc.ABC):
                 f"it must be torch.bool {list(encoded.shape[:2])}, True = real."
             )
         if not torch.compiler.is_compiling():
-            self._refuse_empty(mask)
+            if encoded.device.type == "cpu":  # elsewhere to look is to wait
+                self._refuse_infinite(encoded)
+            if given is not None or not encoded.shape[1]:
+                self._refuse_empty(mask)
         return Memory(self.keys(encoded), self.values(encoded), mask)
 
     def keys(self, encoded: Tensor) -> Tensor:
@@ -133,7 +140,10 @@ class Attention(nn.Module, abc.ABC):
                 f"query of the attention {type(self).__name__} has shape {list(query.shape)}; it must be "
                 f"[{memory.mask.shape[0]}, {self.query_size}] or [{memory.mask.shape[0]}, time, {self.query_size}]."
             )
-        state = self._checked(self.initial(memory) if state is None else state, memory)
+        if state is None:
+            state = self.initial(memory) if self._states else ()
+        else:
+            self._check(state, memory)
         if self.coverage is None:
             return self._look(query, memory, state)
         steps: list[Attended] = []
@@ -162,7 +172,8 @@ class Attention(nn.Module, abc.ABC):
     def _look(self, query: Tensor, memory: Memory, state: State) -> Attended:
         """All steps of ``query`` at once, without coverage."""
         scores = self.score(query, memory)
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        if scores.dtype.itemsize < 4:
+            scores = scores.float()
         near, reached = self.reach(query, memory, state[: self.reach.states])
         hidden = ~memory.mask.unsqueeze(1)
         if scores.dim() == 4:
@@ -176,15 +187,13 @@ class Attention(nn.Module, abc.ABC):
             return Attended(context, weights, (*reached, *normalised))
         return Attended(context, weights.mean(1), (*reached, *normalised), weights.transpose(1, 2))
 
-    def _checked(self, state: State, memory: Memory) -> State:
-        count = self.reach.states + self.normaliser.states + (0 if self.coverage is None else self.coverage.states)
-        rows = memory.mask.shape[0]
+    def _check(self, state: State, memory: Memory) -> None:
+        count, rows = self._states, memory.mask.shape[0]
         if len(state) != count or any(tensor.shape[:1] != (rows,) for tensor in state):
             raise UsageError(
                 f"state of the attention {type(self).__name__} has shapes {[list(tensor.shape) for tensor in state]}; "
                 f"it must be {count} tensors with {rows} rows each: None, initial(memory), or what the last step gave."
             )
-        return state
 
     def _refuse_empty(self, mask: Tensor) -> None:
         empty = (~mask.any(1)).nonzero().flatten().tolist()
@@ -192,6 +201,18 @@ class Attention(nn.Module, abc.ABC):
             raise UsageError(
                 f"mask of the attention {type(self).__name__} has no real position in row {empty[0]}; "
                 "every row needs at least one. Leave empty rows out."
+            )
+
+    def _refuse_infinite(self, encoded: Tensor) -> None:
+        """Also at padding, which is read with the weight 0: 0 · ∞ is no number."""
+        if math.isfinite(encoded.detach().sum(dtype=torch.promote_types(encoded.dtype, torch.float32)).item()):
+            return
+        found = (~encoded.isfinite()).nonzero()
+        if len(found):  # else only the sum ran over
+            row, position, place = found[0].tolist()
+            raise UsageError(
+                f"encoded of the attention {type(self).__name__} holds {encoded[row, position, place].item()} at row "
+                f"{row}, position {position}; its numbers must be finite, at padding too. Look at what made them."
             )
 
 

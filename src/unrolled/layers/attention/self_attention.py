@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import UsageError
-from unrolled.layers.attention.memory import Attended
+from unrolled.layers.attention.memory import Attended, Memory
 from unrolled.layers.attention.multi_head import MultiHead
 from unrolled.layers.cells.base import State
 
@@ -27,16 +27,18 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """What every position of ``x`` [batch, time, size] reads, same shape; ``mask`` bool [batch, time], True = real.
 
-        Without weights, in one fused operation. UsageError as `Attention.remember`.
+        Without weights, in one fused operation. UsageError as `Attention.remember`; with ``causal`` also where padding
+        comes before a real position, for then the count of real ones is not that of steps.
         """
-        memory = self.attention.remember(x, mask)
-        if mask is None:
+        memory = self._remember(x, mask)
+        if self.causal or mask is None:  # what is real and looks back meets no padding
             return self.attention.fused(x, memory.keys, memory.values, causal=self.causal)
         return self.attention.context(x, memory)
 
     def look(self, x: Tensor, mask: Tensor | None = None) -> Attended:
         """As ``forward``, with the weights [batch, time, time] and those of each head."""
-        return self.attention(x, self.attention.remember(x, mask))
+        seen: Attended = self.attention(x, self._remember(x, mask))
+        return seen
 
     def initial(self, like: Tensor) -> State:
         """Keys and values before the first step, [batch, 0, size] each, for as many rows as ``like`` has."""
@@ -54,3 +56,14 @@ class SelfAttention(nn.Module):
         kept, new = state, (self.attention.keys(x), self.attention.values(x))
         keys, values = (torch.cat((old.to(now.dtype), now), dim=1) for old, now in zip(kept, new, strict=True))
         return self.attention.fused(x, keys, values).squeeze(1), (keys, values)
+
+    def _remember(self, x: Tensor, mask: Tensor | None) -> Memory:
+        memory = self.attention.remember(x, mask)
+        if self.causal and mask is not None and not torch.compiler.is_compiling():
+            turned = (mask[:, 1:] & ~mask[:, :-1]).any(1).nonzero().flatten().tolist()
+            if turned:
+                raise UsageError(
+                    f"mask of SelfAttention has padding before a real position in row {turned[0]}; with causal=True "
+                    "padding stands at the end. Move it there."
+                )
+        return memory
