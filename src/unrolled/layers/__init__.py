@@ -1,6 +1,17 @@
 """Layers as torch modules: recurrences over cells, drop-ins for torch.nn's, attention, embedding, dropout, loss."""
 
-from unrolled.layers.attention import ATTENTIONS, Attended, Attention, Memory
+from unrolled.layers.attention import (
+    ATTENTIONS,
+    COVERAGES,
+    NORMALISERS,
+    REACHES,
+    Attended,
+    Attention,
+    AttentionPooling,
+    Memory,
+    MultiHead,
+    SelfAttention,
+)
 from unrolled.layers.cells import CELLS, Cell, State
 from unrolled.layers.dropout import DROPOUTS, LockedDropout, PlainDropout
 from unrolled.layers.embedding import Embedding
@@ -12,19 +23,25 @@ from unrolled.layers.weights import OnnxLayer, load_keras, load_onnx, load_torch
 __all__ = [
     "ATTENTIONS",
     "CELLS",
+    "COVERAGES",
     "DROPOUTS",
     "GRU",
     "LSTM",
+    "NORMALISERS",
+    "REACHES",
     "Attended",
     "Attention",
+    "AttentionPooling",
     "Cell",
     "Elman",
     "Embedding",
     "LockedDropout",
     "Memory",
+    "MultiHead",
     "OnnxLayer",
     "PlainDropout",
     "Recurrent",
+    "SelfAttention",
     "Sequence",
     "State",
     "cross_entropy",
