@@ -115,7 +115,7 @@ def kind_of(annotation: Any) -> str:
     arguments = typing.get_args(annotation)
     for owner in getattr(annotation, "__metadata__", ()):
         if hasattr(owner, "noun"):
-            return f"a {owner.noun}"
+            return f"{'an' if owner.noun[0] in 'aeiou' else 'a'} {owner.noun}"
     if hasattr(annotation, "__metadata__"):
         return kind_of(arguments[0])
     if typing.get_origin(annotation) is typing.Literal:
