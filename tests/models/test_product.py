@@ -31,6 +31,23 @@ MORE: list[dict[str, Any]] = [
         for decoder in ("gnmt", "query_after", "query_before")
         for cell, options in ((LSTM, {"layer_norm": True, "peephole": "full"}), (LSTM, {"projection_size": 2}))
     ),
+    *(
+        {
+            "encoder": RNN,
+            "decoder": {**SMALL_DECODERS[decoder], **feeding, "attention": {"kind": "bilinear", **attention}},
+        }
+        for decoder, feeding, attention in (
+            ("query_before", {}, {"reach": {"kind": "local_m", "window": 1}, "coverage": "sum"}),
+            (
+                "query_after",
+                {"input_feeding": False},
+                {"reach": {"kind": "local_m", "window": 1}, "coverage": "neural"},
+            ),
+            ("query_after", {}, {"reach": "local_p", "coverage": {"kind": "sum", "fertility": 2.0}}),
+            ("gnmt", {}, {"reach": "local_p", "normaliser": "sparsemax"}),
+            ("feedforward", {}, {"reach": {"kind": "local_m", "window": 2}, "coverage": "sum"}),
+        )
+    ),
     {"encoder": SMALL_ENCODERS["pyramidal"], "copy": True, "coverage_loss": 1.0},
     {"encoder": RNN, "decoder": SMALL_DECODERS["transformer"], "copy": True},
 ]
