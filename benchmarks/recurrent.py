@@ -11,6 +11,8 @@ fits into it, in float32 and under bfloat16 autocast; `difference` the largest o
 in float32, as a share of its largest number. For cells and options that torch.nn does not have, `share` is the rate of
 operations of ours in bfloat16 as a share of the rate of nn.LSTM in bfloat16 on the same batch padded (all symbols of
 which count as work), and `loop` how often ours in float32 fits into the plain loop over time.
+
+Where there is a GPU the same tables are taken on it (`--device`), theirs by cuDNN, in milliseconds of the clock.
 """
 
 from __future__ import annotations
@@ -61,17 +63,18 @@ class Case(NamedTuple):
     theirs: nn.RNNBase
 
 
-def make(cell: dict[str, Any], oracle: type[nn.RNNBase], sizes: tuple[int, int, int, int]) -> Case:
+def make(cell: dict[str, Any], oracle: type[nn.RNNBase], sizes: tuple[int, int, int, int], device: str) -> Case:
     """``sizes``: steps, rows, input and hidden size."""
     torch.manual_seed(1)
     time_steps, batch, input_size, hidden_size = sizes
     ours = Recurrent(input_size, cell={**cell, "hidden_size": hidden_size}, bidirectional=True)
     theirs = oracle(input_size, hidden_size, bidirectional=True, batch_first=True)
-    x = torch.randn(batch, time_steps, input_size, requires_grad=True)
+    x = torch.randn(batch, time_steps, input_size).to(device).requires_grad_()
     lengths = torch.randint(1, time_steps + 1, (batch,))
     lengths[0] = time_steps
     mask = torch.arange(time_steps) < lengths.unsqueeze(1)
-    return Case(x, lengths, mask, torch.randn(batch, time_steps, ours.output_size), ours, theirs)
+    gradient = torch.randn(batch, time_steps, ours.output_size).to(device)
+    return Case(x, lengths, mask.to(device), gradient, ours.to(device), theirs.to(device))
 
 
 def share_weights(kind: str, case: Case) -> None:
@@ -92,7 +95,7 @@ def in_their_order(kind: str, weight: Tensor) -> Tensor:
 
 def run_ours(case: Case, bfloat16: bool = False, plain: bool = False) -> Tensor:
     case.ours.path = "plain" if plain else None
-    with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+    with torch.autocast(case.x.device.type, torch.bfloat16, enabled=bfloat16):
         output = case.ours(case.x, case.mask).output
     output.backward(case.gradient.to(output.dtype))
     return output
@@ -106,7 +109,7 @@ def run_packed(case: Case) -> Tensor:
 
 
 def run_padded(case: Case) -> Tensor:
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(case.x.device.type, torch.bfloat16):
         output, _ = case.theirs(case.x)
     output.backward(torch.ones_like(output))
     return output
@@ -143,11 +146,19 @@ def measure(case: Case, runs: dict[str, Callable[[], Tensor]], rounds: int) -> d
     for turn in range(rounds + 1):
         for who, run in runs.items():
             forget(case)
-            start = time.process_time()
+            start = now(case.x.device)
             run()
             if turn:  # the first turn warms up
-                best[who] = min(best[who], 1000 * (time.process_time() - start))
+                best[who] = min(best[who], 1000 * (now(case.x.device) - start))
     return best
+
+
+def now(device: torch.device) -> float:
+    """Seconds of the processor, or of the clock once a GPU has done what it was given."""
+    if device.type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def products(network: nn.Module, symbols: int) -> float:
@@ -155,9 +166,9 @@ def products(network: nn.Module, symbols: int) -> float:
     return 6.0 * symbols * sum(weight.numel() for weight in network.parameters() if weight.dim() == 2)
 
 
-def beside_torch(kind: str, sizes: tuple[int, int, int, int], rounds: int) -> dict[str, float]:
+def beside_torch(kind: str, sizes: tuple[int, int, int, int], rounds: int, device: str) -> dict[str, float]:
     cell, oracle = KINDS[kind]
-    case = make(cell, oracle, sizes)
+    case = make(cell, oracle, sizes, device)
     share_weights(kind, case)
     best = measure(
         case,
@@ -177,8 +188,8 @@ def beside_torch(kind: str, sizes: tuple[int, int, int, int], rounds: int) -> di
     }
 
 
-def beside_loop(name: str, sizes: tuple[int, int, int, int], rounds: int) -> dict[str, float]:
-    case = make(OPTIONS[name], nn.LSTM, sizes)
+def beside_loop(name: str, sizes: tuple[int, int, int, int], rounds: int, device: str) -> dict[str, float]:
+    case = make(OPTIONS[name], nn.LSTM, sizes, device)
     best = measure(
         case,
         {
@@ -204,10 +215,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1, help="the processor's time counts all threads' together")
     parser.add_argument("--only", choices=sorted({*KINDS, *OPTIONS}))
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--first-size", action="store_true", help=f"only {'x'.join(map(str, SIZES[0]))}")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     result: dict[str, Any] = {"benchmark": "recurrent", "unit": "milliseconds", "torch": torch.__version__}
+    result["device"] = torch.cuda.get_device_name() if options.device.startswith("cuda") else "cpu"
     result |= {"threads": options.threads, "demanded": ", ".join(f"{k} {v}" for k, v in DEMANDED.items())}
     for measured, names in ((beside_torch, KINDS), (beside_loop, OPTIONS)):
         for name in names:
@@ -217,7 +230,7 @@ def main() -> None:
                 key = f"{name} {'x'.join(map(str, sizes))}"
                 while key in result:
                     key += " (loop)"
-                result[key] = measured(name, sizes, options.rounds)
+                result[key] = measured(name, sizes, options.rounds, options.device)
                 if not options.json:
                     print(key, *(f"{what} {value}" for what, value in result[key].items()), sep="  ", flush=True)
     if options.json:

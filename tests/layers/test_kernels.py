@@ -14,21 +14,27 @@ from unrolled.layers.kernels.order import Order, order_of
 CPU = torch.device("cpu")
 
 
-def path_of(cell, lengths, dtype=torch.float32, autocast=False):
-    x = torch.zeros(len(lengths), 8, 2, dtype=dtype)
+def path_of(cell, lengths, dtype=torch.float32, autocast=False, size=256):
+    x = torch.zeros(len(lengths), 8, size, dtype=dtype)
     order = Order(len(lengths), 8, lengths, CPU)
+    cell = {"hidden_size": size, **({"kind": cell} if isinstance(cell, str) else cell)}
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        return choose.choose(CELLS.build(cell, 2), x, order)
+        return choose.choose(CELLS.build(cell, size), x, order)
 
 
 def test_the_path_follows_from_cell_type_and_padding():
     after = {"kind": "gru", "reset": "after"}
     assert path_of("lstm", [8, 8, 8]) == "padded"
     assert path_of("lstm", [5, 5, 5]) == "padded"
-    assert path_of("lstm", [8, 5, 8]) == "whole"
+    assert path_of("lstm", [8] * 4 + [1] * 4) == "whole"
+    assert path_of("lstm", [8] * 7 + [7]) == "padded"
+    assert path_of("lstm", [8] * 4 + [1] * 4, size=64) == "padded"
     assert path_of("lstm", [8, 8, 8], torch.float64) == "whole"
     assert path_of("lstm", [8, 5, 8], autocast=True) == "padded"
-    assert path_of("lstm", [8, 1, 1], autocast=True) == "whole"
+    assert path_of("lstm", [8, *[1] * 9], autocast=True) == "whole"
+    assert path_of("lstm", [8, *[1] * 9], autocast=True, size=64) == "padded"
+    assert path_of({"kind": "lstm", "coupled": True}, [8, 8, 8]) == "whole"
+    assert path_of({"kind": "lstm", "peephole": True}, [8, 8, 8], autocast=True) == "whole"
     assert {path_of(cell, [8, 8], autocast=auto) for cell in ("gru", after, "elman") for auto in (False, True)} == {
         "whole"
     }
@@ -60,6 +66,17 @@ def test_a_cell_without_a_kernel_runs_by_the_plain_loop():
         torch.testing.assert_close(stepped[t < torch.tensor([8, 5, 2])], output[t < torch.tensor([8, 5, 2]), t])
     output.sum().backward()
     assert network.cells[0].hidden_weight.grad.abs().sum() > 0
+
+
+def test_a_step_of_few_rows_or_few_weights_is_multiplied_in_float32():
+    def type_of(rows, size):
+        cell = CELLS.build({"kind": "gru", "hidden_size": size}, 2)
+        return choose.step_type(cell, torch.zeros(1), Order(rows, 3, [3] * rows, CPU))
+
+    assert type_of(64, 256) is torch.float32  # no autocast: as it is
+    with torch.autocast("cpu", torch.bfloat16):
+        assert [type_of(64, 256), type_of(16, 256), type_of(4, 256)] == [torch.bfloat16] * 2 + [torch.float32]
+        assert [type_of(64, 64), type_of(200, 64)] == [torch.float32, torch.bfloat16]
 
 
 @pytest.mark.parametrize("path", ["whole", "padded"])

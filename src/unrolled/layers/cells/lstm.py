@@ -40,7 +40,7 @@ class LSTM(Cell):
     as it would be without.
     """
 
-    gates = ("input", "forget", "candidate", "output")
+    gates: tuple[str, ...] = ("input", "forget", "candidate", "output")
     state_names = ("hidden", "memory")
 
     def __init__(

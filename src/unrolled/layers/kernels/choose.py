@@ -23,8 +23,9 @@ Path = Literal["plain", "whole", "padded", "packed"]
 def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     """The fastest path for this cell, input and device.
 
-    ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where the block holds little padding. ``whole``: our own loop with a
-    hand-written backward, for the rest that has a kernel. ``plain``: the loop as written, for cells without one.
+    ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where its padding costs less than our loop's calls. ``whole``: our own
+    loop with a hand-written backward, for every cell and option. ``plain``: the loop as written, for a cell of
+    someone's own. No choice hangs on a number of the input but its lengths.
     """
     if whole_kernel(cell, order.counts) is None:
         return "plain"
@@ -32,15 +33,21 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():
         return "packed"
     if type(cell) is LSTM and cell.bare and x.device.type == "cpu" and torch.backends.mkldnn.is_available():
-        if dtype is torch.bfloat16 and order.fill >= PADDED_FROM_FILL:
+        weights = cell.input_weight.numel() + cell.hidden_weight.numel()
+        wasted = (order.batch - order.size / len(order.counts)) * (weights + WEIGHTS_OF_A_ROW)
+        if dtype is torch.bfloat16 and (order.fill >= PADDED_FROM_FILL or wasted < 3e6):
             return "padded"
-        if dtype is torch.float32 and order.even:
+        if dtype is torch.float32 and wasted < 1.2e6:
             return "padded"
     return "whole"
 
 
-PADDED_FROM_FILL = 0.5
+PADDED_FROM_FILL = 0.6
 """Share of real symbols from which a padded bfloat16 block is faster than our loop (benchmarks.recurrent)."""
+
+WEIGHTS_OF_A_ROW = 37_000
+"""What a row of padding costs in a step, beside its products, as a number of weights. With it, the padding of a step is
+weighed against the calls that our loop makes in one (decisions/0010-what-a-step-costs.md)."""
 
 
 def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | None = None) -> tuple[Tensor, State]:
@@ -64,11 +71,12 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
     if path == "whole" and kernel is not None:
         kernel.noise = noise
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
-        bias = cell.biases()[1].to(dtype) if has_inner_bias(cell) else None
+        inner = step_type(cell, x, order)
+        bias = cell.biases()[1].to(inner) if has_inner_bias(cell) else None
         output, *ends = WholeSequence.apply(
-            kernel, cell.project(x), cell.hidden_weight.to(dtype), bias, *first, *extras_of(cell, dtype)
+            kernel, cell.project(x), cell.hidden_weight.to(inner), bias, *first, *extras_of(cell, inner)
         )
-        return output, tuple(end for end in ends if end is not None)
+        return output.to(dtype), tuple(end for end in ends if end is not None)
     if state is None:
         state = cell.initial(order.batch, like)
     if path == "plain":
@@ -140,10 +148,23 @@ def whole_kernel(cell: Cell, counts: list[int]) -> Kernel | None:
     return None
 
 
+def step_type(cell: Cell, x: Tensor, order: Order) -> torch.dtype:
+    """The type of a step's products: `product_type`, but float32 where a processor is faster in it.
+
+    A float32 product takes as long as its operations; a bfloat16 one, however small, as long as laying out its weight
+    takes, and a call. So few rows, or a small weight, go in float32 (decisions/0010-what-a-step-costs.md).
+    """
+    dtype = product_type(x)
+    rows = order.size / len(order.counts)
+    if x.device.type == "cpu" and dtype is torch.bfloat16 and rows < 9 + 1.3e6 / cell.hidden_weight.numel():
+        return torch.float32
+    return dtype
+
+
 def check_type(x: Tensor, weight: Tensor) -> None:
     """UsageError where ``x`` has another type than the weights, or one whose products this processor does not have."""
     product = product_type(x)
-    if not x.is_floating_point() or (x.dtype is not weight.dtype and product is x.dtype):
+    if not x.is_floating_point() or product is not product_type(weight):
         raise UsageError(
             f"x of Recurrent is {x.dtype}, its weights are {weight.dtype}. Convert one, or run under torch.autocast."
         )

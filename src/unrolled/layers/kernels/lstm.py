@@ -64,7 +64,7 @@ class LSTMKernel(Kernel):
             torch.mul(show.sigmoid_(), squashed, out=read)
             if self.extras.projection is not None:
                 torch.mm(read, self.extras.projection.t(), out=output)
-            if self.zones is not None:
+            if self.zones is not None and h is not None:
                 output.copy_(self.zones[0].mix(step, output.to(self.work), h.to(self.work)))
                 kept.copy_(self.zones[1].mix(step, made, before))
             h, memory = output, kept

@@ -67,12 +67,16 @@ class Product:
             self.norms = [Norm(kernel, own) for own in gain[rows].split(widths)]
             self.grad = kernel.empty(len(self.weight), kernel.weight.dtype)
             self.grads = kernel.split(self.grad)
+        self.bare = not self.norms and self.seen is None
 
     def forward(self, step: int, h: Tensor, totals: tuple[Tensor, ...]) -> None:
         """Add to ``totals``, one [rows, width] for each width; ``h`` is in the products' type."""
+        if self.bare and len(totals) == 1:
+            self.kernel.add_product(totals[0], h, self.turned)
+            return
         if self.seen is not None:
             h = h * self.seen[: len(h)]
-        if not self.norms and (len(totals) == 1 or not self.kernel.reduced):
+        if not self.norms and not self.kernel.reduced:
             for total, turned in zip(totals, self.turns, strict=True):
                 self.kernel.add_product(total, h, turned)
             return
@@ -93,17 +97,17 @@ class Product:
 
     def put(self, step: int, grad: Tensor, out: Tensor) -> None:
         """out = `backward`."""
-        if self.norms or self.seen is not None:
-            out.copy_(self.backward(step, grad))
-        else:
+        if self.bare:
             self.kernel.put_product(out, grad, self.weight)
+        else:
+            out.copy_(self.backward(step, grad))
 
     def add(self, step: int, grad: Tensor, out: Tensor) -> None:
         """out += `backward`."""
-        if self.norms or self.seen is not None:
-            out += self.backward(step, grad)
-        else:
+        if self.bare:
             self.kernel.add_product(out, grad, self.weight)
+        else:
+            out += self.backward(step, grad)
 
     def factor(self, grad: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
         """The factors of the weight's gradient from the totals' packed gradient and the h that its steps saw.
