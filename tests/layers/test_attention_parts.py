@@ -126,7 +126,7 @@ def test_sparse_weights_of_ties_and_of_forbidden_positions(function):
 
 
 def monotonic_by_loops(stops, before):
-    """Raffel et al. 2017, eq. 8, as it stands there."""
+    """Raffel et al. 2017, §2.3: the chance to come from k and to stop at j, k by k."""
     return np.array(
         [
             stops[j] * sum(before[k] * np.prod([1 - stops[m] for m in range(k, j)]) for k in range(j + 1))

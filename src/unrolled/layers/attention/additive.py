@@ -58,7 +58,7 @@ class Additive(Attention):
 
 @ATTENTIONS.register("concat")
 class Concat(Attention):
-    """e_j = vᵀ tanh(W [q, h_j]) (Luong et al. 2015, arXiv:1508.04025, eq. 8, "concat").
+    """e_j = vᵀ tanh(W [q, h_j]) (Luong et al. 2015, arXiv:1508.04025, §3.1, "concat").
 
     W [q, h_j] = W_1 q + W_2 h_j: the same network as 'additive', its two matrices in one; W_2 h_j is computed once a
     sentence.

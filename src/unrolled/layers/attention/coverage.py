@@ -60,7 +60,7 @@ class SumCoverage(Coverage):
 
     Φ_j = 1 without ``fertility`` (See et al. 2017, arXiv:1704.04368, eq. 10, with `coverage_loss`); with it
     Φ_j = N σ(U_f h_j), how many words position j will make, at most N = ``fertility``
-    (Tu et al. 2016, arXiv:1601.04811, eqs. 7-8, "linguistic coverage", N = 2 there; here σ stays above 4e-5, so that
+    (Tu et al. 2016, arXiv:1601.04811, "linguistic coverage", N = 2 there; here σ stays above 4e-5, so that
     1 / Φ is a number). The state holds C, and 1 / Φ.
     """
 
@@ -95,7 +95,7 @@ class SumCoverage(Coverage):
 class NeuralCoverage(Coverage):
     """C_ij = GRU([h_j, q_i, α_ij], C_{i-1,j}): each position keeps ``size`` numbers about how it was looked at.
 
-    Tu et al. 2016 (arXiv:1601.04811, eq. 6, "neural network based coverage"). The state holds C [batch, source, size]
+    Tu et al. 2016 (arXiv:1601.04811, "neural network based coverage"). The state holds C [batch, source, size]
     and the GRU's product with h_j, computed once a sentence.
     """
 

@@ -16,7 +16,7 @@ from unrolled.layers.attention.reach import ReachPart
 
 @ATTENTIONS.register("location")
 class Location(Attention):
-    """e = W q, one score for each of ``positions`` places (Luong et al. 2015, arXiv:1508.04025, eq. 9, "location").
+    """e = W q, one score for each of ``positions`` places (Luong et al. 2015, arXiv:1508.04025, §3.1, "location").
 
     A row's j-th real position has the j-th score. UsageError where a memory is longer than ``positions``. Coverage
     enters a score by the keys, and there are none here: it is refused.

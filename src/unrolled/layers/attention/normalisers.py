@@ -75,7 +75,7 @@ class Monotonic(Normaliser):
     α_ij = p_ij Σ_{k≤j} α_{i-1,k} Π_{k≤l<j} (1 - p_il)      training: the chance to stop at j
     α_ij = 1 where it stops                                 evaluation: the same with p rounded to 0 or 1
 
-    Raffel et al. 2017 (arXiv:1704.00784, eqs. 8-11, §2.4), r a learned number that starts at ``offset``. The last
+    Raffel et al. 2017 (arXiv:1704.00784, §2.2-2.5), r a learned number that starts at ``offset``. The last
     position within reach stops whoever gets there (p = 1); in the paper such a step reads nothing. The state is
     α_{i-1}, at first all on the first real position.
     """

@@ -26,7 +26,7 @@ def _same(kind: str, query_size: int, memory_size: int) -> int:
 
 @ATTENTIONS.register("dot")
 class Dot(Attention):
-    """e_j = q · h_j (Luong et al. 2015, arXiv:1508.04025, eq. 8, "dot"). The sizes must be equal."""
+    """e_j = q · h_j (Luong et al. 2015, arXiv:1508.04025, §3.1, "dot"). The sizes must be equal."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ScaledDot(Attention):
 
 @ATTENTIONS.register("bilinear")
 class Bilinear(Attention):
-    """e_j = q W_s h_j (Luong et al. 2015, eq. 8, "general"). W_s h_j is computed once a sentence; sizes may differ."""
+    """e_j = q W_s h_j (Luong et al. 2015, §3.1, "general"). W_s h_j is computed once a sentence; sizes may differ."""
 
     def __init__(
         self,
