@@ -59,3 +59,21 @@ def test_wrong_lines_left_out_are_counted(tmp_path):
     path.write_text("a\tx\n" * 50 + "lonely\n" * 3 + "b\ty\n" * 50)
     said = opened(path, wrong_lines="skip").said
     assert any("3 wrong lines left out, the first: " in one and "pairs.tsv:51" in one for one in said)
+
+
+@pytest.mark.parametrize("header", ["", "source\ttarget\n", "target\tsource\n"])
+@pytest.mark.parametrize(("columns", "first"), [((1, 2), "a"), ((2, 1), "x")])
+def test_chosen_columns_keep_their_order_whatever_they_are_called(tmp_path, header, columns, first):
+    path = tmp_path / "pairs.tsv"
+    path.write_text(header + "a0\tx0\na1\tx1\na2\tx2\n")
+    rows = [*opened(path, columns=columns).train.rows(), *opened(path, columns=columns).valid.rows()]
+    assert {row.fields[0][0] for row in rows} == {first}
+    left, right = sources.pairs_of(str(path), None, None, ",".join(map(str, columns)))
+    assert {line[0] for line in left} == {first} and len(left) == len(right)
+
+
+@pytest.mark.parametrize(("names", "first"), [("source,target", "a"), ("target,source", "x")])
+def test_columns_chosen_by_name_keep_their_order(tmp_path, names, first):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("source\ttarget\na0\tx0\na1\tx1\n")
+    assert {line[0] for line in sources.pairs_of(str(path), None, None, names)[0]} == {first}

@@ -82,7 +82,7 @@ def open_sources(sources: Sources, names: Sequence[str], data: Mapping[str, Any]
     parts = {}
     for split, table in found.items():
         said += [f"{table.path}: {sentence}" for sentence in table.guessed]
-        pick, sentence = _pick(table, names)
+        pick, sentence = _pick(table, names, chosen=data["columns"] is not None)
         if sentence:
             said.append(sentence)
         parts[split] = Part(table, pick, wrong_lines=data["wrong_lines"])
@@ -91,11 +91,9 @@ def open_sources(sources: Sources, names: Sequence[str], data: Mapping[str, Any]
     if "train" not in parts:
         raise DataError(f"{sources.data}: holds no part called 'train', only {', '.join(found) or 'nothing'}.")
     if "valid" not in parts:
-        train, valid = _hold_out(parts["train"], data["valid_share"], data["valid_rows"])
-        parts["train"], parts["valid"] = train, valid
-        said.append(
-            f"No validation data given: {valid.high:.1%} of the sources are held out, chosen by a digest of their text."
-        )
+        parts["train"], parts["valid"], held = _hold_out(parts["train"], data["valid_share"], data["valid_rows"])
+        sources_are = "source is" if held == 1 else "sources are"
+        said.append(f"No validation data given: {held:,} {sources_are} held out, chosen by a digest of their text.")
     return Tables(parts["train"], parts["valid"], parts.get("test"), said)
 
 
@@ -121,8 +119,9 @@ def tables_of(sources: Sources, columns: Sequence[str | int] | None) -> dict[str
     return found
 
 
-def _hold_out(part: Part, share: float, most: int) -> tuple[Part, Part]:
-    """A training and a validation part that share no source: ``share`` of all, at least one."""
+def _hold_out(part: Part, share: float, most: int) -> tuple[Part, Part, int]:
+    """A training and a validation part that share no source, and how many the latter has: ``share`` of all, at least
+    one."""
     enough = math.ceil(min((most + 1) / share, 1e15)) + 1  # with so many sources ``most`` decides, not ``share``
     places = _smallest((share_of(row.fields[0]) for row in part.rows()), enough)
     if len(places) < 2:
@@ -132,7 +131,7 @@ def _hold_out(part: Part, share: float, most: int) -> tuple[Part, Part]:
         )
     held = max(1, min(round(share * len(places)), most, len(places) - 1))
     border = float(places[held])
-    return part._replace(low=border), part._replace(high=border)
+    return part._replace(low=border), part._replace(high=border), held
 
 
 def _smallest(numbers: Iterator[float], most: int) -> np.ndarray:
@@ -176,14 +175,17 @@ def _parallel(left: str | None, right: str | None, left_name: str, right_name: s
     return open_parallel(left, right)
 
 
-def _pick(table: Table, names: Sequence[str]) -> tuple[tuple[int, ...], str | None]:
-    """Which fields are the task's columns: by name, or the first ones."""
+def _pick(table: Table, names: Sequence[str], *, chosen: bool) -> tuple[tuple[int, ...], str | None]:
+    """Which fields are the task's columns: as ``chosen`` by the user, in that order; else by name; else the first ones.
+
+    A choice is not overruled by names: columns 2,1 of a table whose second is called target make it the source.
+    """
     if len(table.columns) < len(names):
         raise DataError(
             f"{table.path}: {len(table.columns)} column ({', '.join(table.columns)}) where {len(names)} are needed "
             f"({', '.join(names)}). Separate them by a tab, or give parallel files with --source and --target."
         )
-    if all(name in table.columns for name in names):
+    if not chosen and all(name in table.columns for name in names):
         return tuple(table.columns.index(name) for name in names), None
     picked = tuple(range(len(names)))
     sentence = None
@@ -201,6 +203,8 @@ def pairs_of(
 
     tables = _splits(data, wanted(columns)) if data else {"test": _parallel(source, target, "--source", "--target")}
     table = tables.get("test") or tables.get("train") or next(iter(tables.values()))
-    pick, _ = _pick(table, ("source", "target"))
+    pick, _ = _pick(table, ("source", "target"), chosen=columns is not None)
     rows = [[row.fields[index] for index in pick] for row in table.rows()]
+    if not rows:
+        raise DataError(f"{table.path}: there is no pair in it.")
     return [row[0] for row in rows], [row[1] for row in rows]
