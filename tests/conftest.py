@@ -6,7 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("unrolled", deadline=None)  # how long an example takes is the machine's affair
+hypothesis.settings.load_profile("unrolled")
 
 SMALL = """
 text: {source: word, target: word}

@@ -6,7 +6,9 @@ model.predict(["…"]); model.explain("…"); model.save("runs/x"); unrolled.loa
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +31,17 @@ def load(folder: str, *, device: str = "auto") -> Model:
     from unrolled.pipeline import Model
 
     return Model.load(folder, device=device)
+
+
+class _Front(ModuleType):
+    """This module: a room that is opened does not take the name of a function (``unrolled.train``)."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and _PLACES.get(name, ("", None))[1] is not None):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Front
 
 
 def __getattr__(name: str) -> Any:

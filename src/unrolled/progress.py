@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import time
 from typing import Any
@@ -43,13 +44,14 @@ class Progress:
         if self.quiet or now - self.last < (0.2 if self.live else PLAIN_SECONDS):
             return
         self.last = now
-        line = (
-            f"epoch {report.epoch + 1}  step {report.step}  loss {report.loss:.3f}  "
-            f"gradient {report.gradient_norm:.2f}  rate {report.learning_rate:.2e}  "
-            f"{report.rate:,.0f} symbols/s  left {duration(report.seconds_left)}"
-        )
+        begin = f"epoch {report.epoch + 1}  step {report.step}  loss {report.loss:.3f}  "
+        middle = f"gradient {report.gradient_norm:.2f}  rate {report.learning_rate:.2e}  "
+        end = f"{report.rate:,.0f} symbols/s  left {duration(report.seconds_left)}"
+        line = begin + middle + end
         if self.live:
-            self.width = max(self.width, len(line))
+            room = shutil.get_terminal_size().columns - 1  # a line that wraps cannot be written over
+            line = (line if len(line) <= room else begin + end)[:room]
+            self.width = min(max(self.width, len(line)), room)
             sys.stderr.write("\r" + line.ljust(self.width))
             sys.stderr.flush()
         else:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
+
+from unrolled.base.errors import UsageError
+from unrolled.runs import place
 
 FAST = ("--set", "train.epochs=1", "--set", "train.steps=3")
 
@@ -68,7 +72,95 @@ def test_dry_run_writes_no_model(trained, run, tmp_path):
     result = run("train", trained.data, *settings(trained, tmp_path / "m"), "--dry-run", "--json")
     found = json.loads(result.out)
     assert found["rows"] > 0 and found["memory"] > 0 and found["seconds"] > 0
-    assert not (tmp_path / "m" / "model.safetensors").exists()
+    assert not (tmp_path / "m").exists()
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("resume", [[], ["--resume"]])
+def test_dry_run_leaves_a_run_as_it_is(trained, run, tmp_path, resume):
+    words = ("train", trained.data, *settings(trained, tmp_path / "m"), *FAST)
+    assert run(*words).code == 0
+    before = everything(tmp_path)
+    assert any("checkpoints/step-" in name for name in before)
+    result = run(*words, "--dry-run", *resume)
+    assert result.code == 0, result.err
+    assert everything(tmp_path) == before
+
+
+def test_resuming_before_the_first_checkpoint_is_said(trained, run, tmp_path):
+    words = ("train", trained.data, *settings(trained, tmp_path / "m"), *FAST)
+    assert run(*words).code == 0
+    for path in (tmp_path / "m" / "training" / "checkpoints").iterdir():
+        shutil.rmtree(path)
+    result = run(*words, "--resume", "--explain-settings")
+    assert result.code == 0
+    result = run(*words, "--resume")
+    assert result.code == 0 and "no checkpoint yet; it begins at the first step" in result.err
+
+
+def test_a_refused_resume_changes_nothing(trained, run, tmp_path):
+    words = ("train", trained.data, *settings(trained, tmp_path / "m"), *FAST)
+    assert run(*words).code == 0
+    record = tmp_path / "m" / "training" / "run.json"
+    before = json.loads(record.read_text())
+    assert before["finished"]
+    result = run("train", "--out", tmp_path / "m", "--resume", "--set", "model.embedding_size=9")
+    assert result.code == 3
+    assert json.loads(record.read_text()) == before
+    assert run("train", "--out", tmp_path / "m", "--resume").code == 0
+
+
+def test_a_stopped_run_is_not_thrown_away(trained, run, tmp_path):
+    words = ("train", trained.data, *settings(trained, tmp_path / "m"), *FAST)
+    assert run(*words).code == 0
+    assert run(*words).code == 0, "a finished one may be trained anew"
+    record = tmp_path / "m" / "training" / "run.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"finished": False}))
+    before = everything(tmp_path)
+    result = run(*words)
+    assert result.code == 2
+    assert "holds a run that was stopped. Go on with it by --resume, choose another --out, or remove" in result.err
+    assert everything(tmp_path) == before
+
+
+def test_one_run_in_a_folder_at_a_time(tmp_path, monkeypatch):
+    held = place.lock(tmp_path / "m")
+    assert place.lock(tmp_path / "m") is None, "this process may"
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    with pytest.raises(UsageError, match=rf"m: process {held_by(tmp_path)} is training here\. Wait until it ends"):
+        place.lock(tmp_path / "m")
+    held.close()
+    place.lock(tmp_path / "m").close()
+
+
+def held_by(folder: Path) -> str:
+    return (folder / "m" / "training" / "lock").read_text().strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "train.stop_on=blue"], "no validation score is called 'blue'. Did you mean 'bleu'?"),
+        (["--set", "train.learning_rate=.inf"], "[train.learning_rate] inf was given; input should be a finite"),
+        (["--minutes", "inf"], "[train.minutes] inf was given; input should be"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused_at_once(trained, run, tmp_path, words, message):
+    result = run("train", trained.data, "--out", tmp_path / "m", *words, "--explain-settings")
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+
+
+def test_a_size_alone_changes_the_concluded_tokenizer(trained, run, tmp_path):
+    words = ("train", trained.data, "--out", tmp_path / "m", "--explain-settings", "--json")
+    concluded = json.loads(run(*words).out)
+    found = json.loads(run(*words, "--set", "text.source.size=77").out)
+    assert found.pop("text.source.size") == {"value": 77, "origin": "flag --set text.source.size=77"}
+    del concluded["text.source.size"]
+    assert found == concluded
 
 
 def test_explain_settings_tells_origins(trained, run, tmp_path):

@@ -166,3 +166,107 @@ def test_the_card_is_filled(trained):
     assert "GRU" in card and "seed" in card
     total = sum(weight.numel() for weight in unrolled.load(str(trained.folder)).network.parameters())
     assert f"with {total:,} parameters" in card
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("meta", "error: --device: there is no 'meta' on this machine. Give cpu, or auto."),
+        ("cuda:77", "error: --device: there is no 'cuda:77' on this machine. Give cpu, or auto."),
+        ("foo", "error: --device: 'foo' was given; known: auto, cpu, cuda, cuda:0, cuda:1 …"),
+    ],
+)
+def test_a_device_that_is_not_there_is_refused(trained, run, device, message):
+    result = run("predict", trained.folder, trained.valid, "--device", device)
+    assert (result.code, result.err.strip()) == (2, message)
+
+
+def test_remarks_that_differ_in_numbers_are_counted_together(trained, run, tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("one two red\n" * 2 + "red cat dog sees\n" * 3)
+    result = run("predict", trained.folder, lines, "--max-length", 1)
+    (said,) = [line for line in result.err.splitlines() if " of 5 outputs" in line]
+    assert said.startswith("5 of 5 outputs: The output was cut after 1 symbol")
+
+
+def test_a_replaced_unknown_keeps_its_space(trained):
+    from unrolled.text.tokenizer import TOKENIZERS
+
+    tokenizer = TOKENIZERS.build("word")
+    tokenizer.train(["un chat rouge"])
+    names = [tokenizer.standing_in("zzz") if name == "<unk>" else name for name in ("▁un", "<unk>", "▁rouge", "<unk>")]
+    assert tokenizer.join(names) == "un zzz rouge zzz"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--temperature", 2), "temperature 2.0 was given, and only the search 'sampling' reads it"),
+        (("--top-k", 3), "top_k 3 was given, and only the search 'sampling' reads it"),
+        (("--seed", 3), "seed 3 was given, and only the search 'sampling' reads it"),
+        (("--search", "argmax", "--beam", 4), "beam 4 was given, and only the search 'beam' reads it"),
+    ],
+)
+def test_what_a_search_does_not_read_is_refused(trained, run, tmp_path, flags, said):
+    result = run("predict", trained.folder, lines_file(tmp_path, "one\n"), *flags)
+    assert result.code == 2 and said in result.err and result.out == ""
+
+
+def test_prefixes_that_do_not_fit_are_refused_before_anything_is_written(trained, run, tmp_path):
+    prefix = tmp_path / "prefix.txt"
+    prefix.write_text("un\nun\nun\n")
+    result = run("predict", trained.folder, lines_file(tmp_path, "one\ntwo\n"), "--prefix", prefix)
+    assert result.code == 2 and "3 prefixes for 2 lines" in result.err and result.out == ""
+
+
+def test_a_loop_is_named_by_its_words(trained, run, tmp_path):
+    path = lines_file(tmp_path, "one\n")
+    prefix = tmp_path / "prefix.txt"
+    prefix.write_text("chien " * 8 + "\n")
+    assert "'chien'" in run("predict", trained.folder, path, "--prefix", prefix).err.replace("▁", "")
+
+
+def test_no_pairs_are_no_score(trained, run, tmp_path):
+    (tmp_path / "header.tsv").write_text("source\ttarget\n")
+    result = run("score", trained.folder, tmp_path / "header.tsv", "--columns", "source,target")
+    assert result.code == 3 and "no pair" in result.err
+
+
+def test_selfcheck_wants_something_to_check(trained, run, tmp_path):
+    result = run("selfcheck", trained.folder, lines_file(tmp_path, "\n  \n"))
+    assert result.code == 3 and "no line holds a symbol" in result.err
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda m: m.predict("one"), "lines is one text, 'one'; a list of texts"),
+        (lambda m: m.predict(None), "lines is None; a list of texts"),
+        (lambda m: m.predict(["one", None]), r"lines\[1\] is None"),
+        (lambda m: m.predict(["one"], batch=-1), "batch is -1; a whole number of at least 1"),
+        (lambda m: m.predict(["one"], batch=0), "batch is 0"),
+        (lambda m: m.predict(["one"], beam="x"), "beam is of type str"),
+        (lambda m: m.explain(None), "line is None"),
+        (lambda m: m.explain("one", target=3), "target is of type int"),
+        (lambda m: m.evaluate(["one"], [None]), r"references\[0\] is None"),
+        (lambda m: m.evaluate(["one"], []), "1 sources and 0 references"),
+        (lambda m: m.score("ab", "cd"), "sources is one text"),
+        (lambda m: m.score(["one"], []), "1 sources and 0 targets"),
+        (lambda m: m.align(["one", "two"], ["un"]), "2 sources and 1 targets"),
+        (lambda m: m.save(None), "folder is None; a path"),
+        (lambda m: type(m).load(None), "folder is None; a path"),
+    ],
+)
+def test_wrong_arguments_from_python_are_sentences(trained, call, said):
+    import unrolled
+    from unrolled.base.errors import UsageError
+
+    with pytest.raises(UsageError, match=said):
+        call(unrolled.load(str(trained.folder)))
+
+
+def test_lines_may_come_from_anything_that_gives_texts(trained):
+    import unrolled
+
+    model = unrolled.load(str(trained.folder))
+    assert model.predict(line for line in ("one red cat", "")) == ["un rouge chat", ""]

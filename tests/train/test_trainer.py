@@ -3,6 +3,7 @@
 import gc
 import itertools
 import math
+import sys
 import tracemalloc
 from types import SimpleNamespace
 
@@ -100,7 +101,7 @@ def test_the_run_fits_into_its_minutes_and_the_rate_follows_the_time_used(toy, m
     """By a clock that goes on a second whenever it is read: once an update, some times a validation."""
     ticks = itertools.count()
     monkeypatch.setattr(
-        "unrolled.train.trainer.time", SimpleNamespace(monotonic=lambda: next(ticks), perf_counter=float)
+        sys.modules[Trainer.__module__], "time", SimpleNamespace(monotonic=lambda: next(ticks), perf_counter=float)
     )
     chosen = settings(minutes=2, schedule={"kind": "one_cycle", "warmup": 0.25}, learning_rate=0.01)
     reports = list(Trainer(toy.build(), toy.loss, chosen).fit(toy.Toy(), toy.score))

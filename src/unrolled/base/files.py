@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from unrolled.base.errors import UnrolledError
+from unrolled.base.siblings import clear_abandoned, sibling
 
 
 def write_beside(path: str | Path, content: bytes) -> Path:
@@ -15,17 +15,18 @@ def write_beside(path: str | Path, content: bytes) -> Path:
     Raises UnrolledError where the place cannot be written or is full; nothing half-written is left.
     """
     path = Path(path)
-    sibling = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.writing")
+    part = sibling(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        clear_abandoned(path)
         try:
-            with sibling.open("wb") as file:
+            with part.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            sibling.replace(path)
+            part.replace(path)
         finally:
-            sibling.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UnrolledError(f"{path}: cannot be written ({reason}). Free some space or choose another place.") from None

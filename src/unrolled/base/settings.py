@@ -57,10 +57,16 @@ def check(annotation: Any, value: Any, where: str) -> Any:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(annotation).validate_python(value)
+        return TypeAdapter(annotation, config={"allow_inf_nan": False}).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
-        raise SettingsError(f"[{where}] {value!r} was given; {reason[0].lower()}{reason[1:]}.") from None
+        raise SettingsError(f"[{where}] {_short(value)} was given; {reason[0].lower()}{reason[1:]}.") from None
+
+
+def _short(value: Any) -> str:
+    """A value as Python writes it, its end left out where it is long."""
+    written = repr(value)
+    return written if len(written) <= 100 else f"{written[:100]}…"
 
 
 def _takes_bool(annotation: Any) -> bool:
@@ -90,6 +96,7 @@ def read_yaml(path: str | Path) -> Tree:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise SettingsError(f"{path}{line}: not YAML ({getattr(error, 'problem', None) or error}).") from None
+    _refuse_endless(tree, f"{path}")
     if tree is None:
         return {}
     if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
@@ -109,9 +116,26 @@ def assignment(text: str) -> Tree:
         value = yaml.safe_load(raw)
     except (yaml.YAMLError, ValueError):
         raise SettingsError(f"--set {text!r}: the value is not YAML.") from None
+    _refuse_endless(value, f"--set {text!r}")
     for key in reversed(keys):
         value = {key: value}
     return value
+
+
+def _refuse_endless(tree: Any, where: str) -> None:
+    """SettingsError for values that hold themselves, or that grow without end by naming each other (``*name``)."""
+    left, count = [(tree, 0)], 0
+    while left:
+        value, depth = left.pop()
+        count += 1
+        if depth > MOST_DEEP or count > MOST_VALUES:
+            what = f"values {MOST_DEEP} deep" if depth > MOST_DEEP else f"more than {MOST_VALUES:,} values"
+            raise SettingsError(f"{where}: {what}. Does something name itself (&name, *name)? Write it out.")
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        left += [(each, depth + 1) for each in inner]
+
+
+MOST_DEEP, MOST_VALUES = 50, 100_000
 
 
 def merge(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Tree, dict[str, str]]:

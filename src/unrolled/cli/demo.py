@@ -115,6 +115,7 @@ def _train(folder: Path, name: str, seed: int, assignments: Sequence[str], *, qu
     from unrolled.workshop.plan import DEFAULT_PRESET
     from unrolled.workshop.sources import Sources
 
+    shutil.rmtree(folder / "model" / "training", ignore_errors=True)
     sources = Sources(
         data=str(folder / "data" / "train.tsv"),
         valid=str(folder / "data" / "valid.tsv"),
@@ -129,7 +130,7 @@ def _train(folder: Path, name: str, seed: int, assignments: Sequence[str], *, qu
     for report in run.fit():
         progress.show(report)
     if run.stopped.reason == "interrupted":
-        shutil.rmtree(folder / "model" / "training", ignore_errors=True)
+        say(f"Saved. Go on with: unrolled train --resume --out {folder / 'model'}")
         raise typer.Exit(130)
     return run
 

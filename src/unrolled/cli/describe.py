@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unrolled.base.errors import UsageError, known
 from unrolled.cli import options
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def _open(model: str, source: int, target: int) -> tuple[nn.Module, list[str]]:
         tied = settings["text"]["joint"] or settings["model"].get("tie") == "all"
         built: Any = MODELS.build(settings["model"], source, source if tied else target, where="model")
         return built, [f"A preset, shown with {source:,} source and {source if tied else target:,} target symbols."]
+    if not Path(model).exists():
+        raise UsageError(f"no folder and no preset is called '{model}'. {known(model, preset_names())}")
     from unrolled.pipeline import Model
 
     opened = Model.load(model, device="cpu")

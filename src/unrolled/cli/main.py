@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Annotated
@@ -57,7 +58,7 @@ def main() -> None:
         leave("interrupted.", 130)
     except BrokenPipeError:
         # The reader of a pipe went away (`unrolled predict … | head`): nothing more to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_stdout()
         sys.exit(0)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -71,6 +72,15 @@ def main() -> None:
 
 def leave(message: str, code: int) -> None:
     """Print the error as one sentence on stderr and exit with ``code``."""
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):  # what is left cannot be written: that may be the very mistake that is told here
+        _let_go_of_stdout()
     typer.echo(f"error: {message}".encode("utf-8", "backslashreplace").decode("utf-8"), err=True)
     sys.exit(code)
+
+
+def _let_go_of_stdout() -> None:
+    """Send what is still to be written to nowhere, or leaving would fail once more."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

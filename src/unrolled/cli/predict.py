@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,10 +64,12 @@ def predict(
     opened = Model.load(model, device=device)
     search = opened.searching(beam=beam, changes={name: value for name, value in given.items() if value is not None})
     show = Shown(opened.text, search.nbest, attention=attention, as_json=as_json)
-    count, started, remarks = 0, time.monotonic(), Counter[str]()
+    count, started = 0, time.monotonic()
+    remarks: dict[str, list[str]] = {}
     for lines, prefixes in _rounds(file, prefix):
         for line, found in zip(lines, opened.translations(lines, search, batch=batch, prefixes=prefixes), strict=True):
-            remarks.update(show(count, line, found))
+            for remark in show(count, line, found):
+                remarks.setdefault(re.sub(r"[\d.e-]*\d", "#", remark), []).append(remark)
             count += 1
     _sum_up(count, time.monotonic() - started, remarks)
 
@@ -76,15 +78,17 @@ def _rounds(file: str, prefix: str | None) -> Iterator[tuple[list[str], list[str
     """Lines to search together, each with its prefix if there are any."""
     from unrolled.data.lines import lines_of
 
+    lines = iter(lines_of(file))
     prefixes = list(lines_of(prefix)) if prefix else None
-    lines, count = iter(lines_of(file)), 0
-    while held := list(islice(lines, ROUND)):
-        if prefixes is not None and len(prefixes) < count + len(held):
-            raise UsageError(f"{prefix}: {len(prefixes)} prefixes for more lines. {ONE_A_LINE}")
-        yield held, prefixes[count : count + len(held)] if prefixes is not None else None
-        count += len(held)
-    if prefixes is not None and len(prefixes) != count:
-        raise UsageError(f"{prefix}: {len(prefixes)} prefixes for {count} lines. {ONE_A_LINE}")
+    count, held = 0, list(islice(lines, ROUND))
+    while held:
+        following = list(islice(lines, ROUND))
+        end = count + len(held)
+        if prefixes is not None and (len(prefixes) < end or (not following and len(prefixes) > end)):
+            lines_said = f"{end} lines" if not following else "more lines"
+            raise UsageError(f"{prefix}: {len(prefixes)} prefixes for {lines_said}. {ONE_A_LINE}")
+        yield held, prefixes[count:end] if prefixes is not None else None
+        count, held = end, following
 
 
 ONE_A_LINE = "Give one a line, empty where none."
@@ -109,7 +113,7 @@ class Shown:
         else:
             for score, text in [(one.hypothesis.score, one.text) for one in found] or [(0.0, "")]:
                 tell(f"{number}\t{score:.6f}\t{text}")
-        return [remark for one in found[:1] for remark in diagnose(one.hypothesis)]
+        return [remark for one in found[:1] for remark in diagnose(one.hypothesis, one.tokens)]
 
     def _output(self, line: str, one: Translation) -> dict[str, Any]:
         from unrolled.search import diagnose
@@ -133,10 +137,11 @@ class Shown:
         return output
 
 
-def _sum_up(count: int, seconds: float, remarks: Counter[str]) -> None:
+def _sum_up(count: int, seconds: float, remarks: Mapping[str, Sequence[str]]) -> None:
+    """``remarks`` by what they say, numbers aside."""
     from unrolled.progress import say
 
-    for remark, times in remarks.most_common(5):
-        say(f"{times} of {count} outputs: {remark}")
+    for alike in sorted(remarks.values(), key=len, reverse=True)[:5]:
+        say(f"{len(alike)} of {count} outputs{', e.g.' if len(set(alike)) > 1 else ':'} {alike[0]}")
     if sys.stderr.isatty():
         say(f"{count} lines in {seconds:.1f} s, {count / max(seconds, 1e-9):.1f} lines/s")

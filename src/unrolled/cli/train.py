@@ -114,16 +114,16 @@ def _explain(run: Run, *, as_json: bool) -> None:
     table(("setting", "value", "from"), rows)
 
 
-def _prepare(run: Run) -> None:
+def _prepare(run: Run, *, keep: bool = True) -> None:
     from unrolled.progress import say
     from unrolled.train.launch import first
 
     if not first():
-        run.prepare()
+        run.prepare(keep=keep)
         return
     for sentence in run.said:
         say(sentence)
-    run.prepare()
+    run.prepare(keep=keep)
     parameters = sum(tensor.numel() for tensor in run.network.parameters())
     text = run.text
     say(
@@ -140,7 +140,7 @@ def _prepare(run: Run) -> None:
 def _dry_run(run: Run, *, as_json: bool) -> None:
     from unrolled.cli.output import size, tell, tell_json
 
-    _prepare(run)
+    _prepare(run, keep=False)
     trial = run.dry_run()
     if as_json:
         tell_json(trial._asdict())

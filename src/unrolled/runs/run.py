@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from unrolled.base.errors import DataError, UnrolledError, UsageError
-from unrolled.base.files import write_beside
+from unrolled.base.errors import SettingsError, UnrolledError, UsageError, known
 from unrolled.pipeline import Model
 from unrolled.progress import Progress
+from unrolled.runs import place
 from unrolled.runs.corpus import Corpus, pairs
 from unrolled.search import SearchSettings
 from unrolled.tasks import TASKS
 from unrolled.workshop.plan import Plan, layers_of, plan
 from unrolled.workshop.saving import TRAINING
-from unrolled.workshop.sizing import size_to
+from unrolled.workshop.sizing import UNSIZED, size_to
 from unrolled.workshop.sources import Sources, Tables, open_sources
 
 if TYPE_CHECKING:
@@ -58,50 +58,52 @@ class Run:
         self.out = Path(out)
         self.folder = self.out / TRAINING
         self.resume = resume
-        record = self._record() if resume else {}
+        record = place.read_record(self.out) if resume else {}
         self.start = start or record.get("start")
         self.sources = sources if sources.files() else Sources(**record.get("sources", {}))
         resumed = record.get("settings") or (_settings_of(self.start) if self.start else None)
         layers = layers_of(preset, config, flags, assignments, resumed)
-        first = plan(layers)
+        first = plan(layers if resumed else [("sized", UNSIZED), *layers])
         self.task = TASKS.build(first.settings["task"])
         self.tables: Tables = open_sources(self.sources, self.task.columns, first.settings["data"])
         self.said = list(self.tables.said)
+        if resume and not place.has_checkpoint(self.out):
+            self.said.append(f"{self.out}: the run had no checkpoint yet; it begins at the first step.")
         sized = size_to(self.tables.train) if not resumed else None
         self.plan: Plan = plan([*([(sized.origin, sized.tree)] if sized else []), *layers])
         if sized is not None:
             self.said += sized.sentences(self.plan.origins)
         if "train.stop_on" not in self.plan.origins:
             self.plan.settings["train"]["stop_on"] = self.task.stop_on
+        _refuse_unknown_score(self.plan.settings["train"]["stop_on"])
         self.seconds = 0.0
-
-    def _record(self) -> dict[str, Any]:
-        path = self.folder / "run.json"
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except OSError:
-            raise UsageError(f"{self.out}: there is no run to resume here. Start one without --resume.") from None
-        except ValueError:
-            raise DataError(f"{path}: damaged, not JSON. Start the run again without --resume.") from None
-        if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-            raise DataError(f"{path}: damaged, the settings are missing. Start the run again without --resume.")
-        return record
+        self._lock: TextIO | None = None
 
     # --- before training ------------------------------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Learn the vocabulary, encode the data, build the network; every process of a run calls it."""
+    def prepare(self, *, keep: bool = True) -> None:
+        """Learn the vocabulary, encode the data, build the network; every process of a run calls it.
+
+        Without ``keep`` nothing in ``out`` is written or removed.
+        """
         import torch
 
         from unrolled.train.devices import join
 
         train = self.plan.settings["train"]
         self.world = join(train["device"], train["timeout"])
-        self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
         if self.world.first:
-            self._claim()
-            if not (self.resume and (self.folder / "text").is_dir()):
-                self.corpus.learn_text(Model.load(self.start, device="cpu").text if self.start else None)
+            place.refuse_strange(self.out)
+        if not keep:
+            self._step_aside()
+        elif self.world.first:
+            self._lock = place.lock(self.out)
+            if not self.resume:
+                place.clear(self.out)
+                self._write_record()
+        self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
+        if self.world.first and not (self.resume and (self.folder / "text").is_dir()):
+            self.corpus.learn_text(Model.load(self.start, device="cpu").text if self.start else None)
         self.world.tell(None)
         self.text = self.corpus.open_text()
         if self.world.first:
@@ -112,22 +114,17 @@ class Run:
         if self.start:
             self.network.load_state_dict(Model.load(self.start, device="cpu").network.state_dict())
 
-    def _claim(self) -> None:
-        """Make the run's folder and write its record, or say why not."""
-        from unrolled.ship.folder import is_model
-
-        if self.out.is_dir() and not is_model(self.out):
-            strange = sorted(path.name for path in self.out.iterdir() if path.name != TRAINING)
-            if strange:
-                raise UsageError(
-                    f"{self.out}: holds other things ({', '.join(strange[:3])}). Choose a new or empty folder."
-                )
-        elif self.out.exists() and not self.out.is_dir():
-            raise UsageError(f"{self.out}: is a file, where a folder for the model is expected. Choose another place.")
-        if not self.resume and self.folder.exists():
-            shutil.rmtree(self.folder)
+    def _write_record(self, *, finished: bool = False) -> None:
         record = {"sources": self.sources.files(), "settings": self.plan.settings, "start": self.start}
-        write_beside(self.folder / "run.json", (json.dumps(record, indent=1) + "\n").encode())
+        place.write_record(self.out, record | {"finished": finished})
+
+    def _step_aside(self) -> None:
+        """Go on in a folder that is removed with this object; a vocabulary that is resumed comes along."""
+        if self.world.first:
+            self._aside = tempfile.TemporaryDirectory(prefix="unrolled-")
+            if self.resume and (self.folder / "text").is_dir():
+                shutil.copytree(self.folder / "text", Path(self._aside.name) / "text")
+        self.folder = Path(self.world.tell(self._aside.name if self.world.first else ""))
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -162,7 +159,11 @@ class Run:
         from unrolled.train.reports import Stopped
 
         self.training = trainer = self.trainer()
+        noted = not self.resume
         for report in trainer.fit(self.corpus.batches(), self.validate, resume=self.resume):
+            if not noted and self.world.first:  # not before the checkpoint was taken up: it may be refused
+                self._write_record()
+            noted = True
             if isinstance(report, Stopped):
                 self.seconds, self.stopped = report.seconds, report
             yield report
@@ -214,6 +215,9 @@ class Run:
             "faithfulness": self._faithfulness(model),
         }
         model.save(self.out)
+        self._write_record(finished=True)
+        if self._lock is not None:
+            self._lock.close()
         return model
 
     def _faithfulness(self, model: Model) -> dict[str, Any] | None:
@@ -260,6 +264,15 @@ def _to(batch: Any, device: Any) -> Any:
     return batch.to(device)
 
 
+def _refuse_unknown_score(name: str | None) -> None:
+    """SettingsError now, not after the first validation."""
+    from unrolled.tasks.translate import SCORED
+
+    scores = ["loss", "perplexity", *(kind for kind in SCORED if kind != "ter")]
+    if name is not None and name not in scores:
+        raise SettingsError(f"[train.stop_on] no validation score is called '{name}'. {known(name, scores)}")
+
+
 def train(
     data: str | Path | None = None,
     *,
@@ -276,10 +289,12 @@ def train(
     ``settings`` is a tree over the preset's, e.g. ``{"train": {"minutes": 3}}``. ``out`` is the model's folder, by
     default ``runs/NAME`` after the data. Progress goes to stderr unless ``quiet``.
     """
+    if not isinstance(settings, Mapping | None):
+        raise UsageError("train: settings is a tree of settings, e.g. {'train': {'minutes': 3}}.")
     given = sources or Sources(data=str(data) if data is not None else None)
-    place = Path(out) if out is not None else Path("runs") / default_name(given)
+    where = Path(out) if out is not None else Path("runs") / default_name(given)
     run = Run(
-        given, place, preset=preset, config=str(config) if config else None, flags=dict(settings or {}), resume=resume
+        given, where, preset=preset, config=str(config) if config else None, flags=dict(settings or {}), resume=resume
     )
     progress = Progress(quiet=quiet)
     for sentence in run.said:
@@ -288,7 +303,7 @@ def train(
     for report in run.fit():
         progress.show(report)
     if run.stopped.reason == "interrupted":
-        raise UnrolledError(f"{place}: interrupted; go on with resume=True.")
+        raise UnrolledError(f"{where}: interrupted; go on with resume=True.")
     return run.finish()
 
 

@@ -13,7 +13,6 @@ import contextlib
 import glob
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import DataError, UnrolledError, UsageError
 from unrolled.base.settings import Tree
+from unrolled.base.siblings import clear_abandoned, sibling
 from unrolled.ship.manifest import Manifest
 from unrolled.ship.weights import read_weights, write_weights
 
@@ -73,27 +73,28 @@ def write(
 
     A saved model that is there already is replaced, and what else lies in its folder stays. A folder that holds
     anything but a model and the names in ``keep`` is refused (UsageError) and left as it is. UnrolledError where the
-    place cannot be written or is full; no half folder is left.
+    place cannot be written or is full; no half folder is left, and one that a killed process left is removed.
     """
     folder = Path(folder)
     _refuse_strange(folder, keep)
-    sibling = folder.with_name(f".{folder.resolve().name[:100]}.{secrets.token_hex(4)}.writing")
+    part = sibling(folder)
     try:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            (sibling / TEXT).mkdir(parents=True)
-            text(sibling / TEXT)
-            write_weights(sibling / WEIGHTS, tensors)
-            (sibling / SCORES).write_text(json.dumps(dict(scores), indent=1) + "\n", encoding="utf-8")
-            (sibling / CARD).write_bytes(card.encode("utf-8", "replace"))
-            files = [WEIGHTS, SCORES, *(path.relative_to(sibling).as_posix() for path in _files(sibling / TEXT))]
-            shutil.copymode(sibling / SCORES, sibling / WEIGHTS)  # safetensors writes for the owner's eyes only
-            manifest = Manifest.of(sibling, files)
-            (sibling / SETTINGS).write_bytes(manifest.with_settings(settings))
-            _flush(sibling)
-            _exchange(sibling, folder)
+            clear_abandoned(folder)
+            (part / TEXT).mkdir(parents=True)
+            text(part / TEXT)
+            write_weights(part / WEIGHTS, tensors)
+            (part / SCORES).write_text(json.dumps(dict(scores), indent=1) + "\n", encoding="utf-8")
+            (part / CARD).write_bytes(card.encode("utf-8", "replace"))
+            files = [WEIGHTS, SCORES, *(path.relative_to(part).as_posix() for path in _files(part / TEXT))]
+            shutil.copymode(part / SCORES, part / WEIGHTS)  # safetensors writes for the owner's eyes only
+            manifest = Manifest.of(part, files)
+            (part / SETTINGS).write_bytes(manifest.with_settings(settings))
+            _flush(part)
+            _exchange(part, folder)
         finally:
-            shutil.rmtree(sibling, ignore_errors=True)
+            shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise UnrolledError(
             f"{folder}: the model cannot be saved ({error.strerror or error}). Free some space or choose another place."

@@ -107,7 +107,7 @@ def join(device: str = "auto", timeout: float = 600.0) -> World:
 
     ``device``: auto (a GPU where there is one), cpu, cuda or cuda:1. SettingsError where there is no such device.
     """
-    chosen = _device(device)
+    chosen = choose_device(device, "[train.device]")
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return World(chosen)
     from accelerate import PartialState
@@ -130,14 +130,15 @@ def leave() -> None:
         distributed.destroy_process_group()
 
 
-def _device(name: str) -> torch.device:
+def choose_device(name: str, where: str) -> torch.device:
+    """``auto`` is a GPU where there is one; SettingsError, beginning with ``where``, for a device that is not there."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise SettingsError(f"[train.device] '{name}' was given; known: auto, cpu, cuda, cuda:0, cuda:1 …") from None
+        raise SettingsError(f"{where} '{name}' was given; known: auto, cpu, cuda, cuda:0, cuda:1 …") from None
     there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if (device.index or 0) >= there.get(device.type, 0):
-        raise SettingsError(f"[train.device] there is no '{name}' on this machine. Give cpu, or auto.")
+        raise SettingsError(f"{where} there is no '{name}' on this machine. Give cpu, or auto.")
     return device

@@ -6,32 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.base.errors import SettingsError
-
 if TYPE_CHECKING:
-    import torch
-
     from unrolled.tasks.scores import Score
     from unrolled.text.texts import TextPair
     from unrolled.workshop.plan import Plan
 
 TRAINING = "training"
 """Folder beside the model's files that holds what a resumed run needs."""
-
-
-def choose_device(name: str) -> torch.device:
-    """``auto`` is a GPU where there is one; SettingsError for a device that is not there."""
-    import torch
-
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingsError(f"--device {name}: cannot be used here ({reason}). Give cpu, or auto.") from None
-    return device
 
 
 def save(

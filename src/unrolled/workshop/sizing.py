@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from unrolled.base.settings import Tree
 from unrolled.workshop.sources import Part
 
+UNSIZED: Tree = {"text": {"source": {"kind": "bpe"}, "target": {"kind": "bpe"}}}
+"""What stands in the place of a Sized tree while the data are not opened yet, so that a size alone can be set."""
+
 
 class Sized(NamedTuple):
     """A layer of settings below all others, and what it rests on."""
