@@ -51,6 +51,8 @@ GOOD = "a\tb\nc\td\n"
         ("a.csv", b"x,y\na\rb,c\n", "a.csv:2: a carriage return in the middle of the line. Remove it, or quote the field."),
         ("a.csv", b"x,y\nx,y\na,b,c\n", "a.csv:3: 3 columns where 2 are expected (source, target). Remove the extra comma or name the columns with --columns."),
         ("a.jsonl", b'{"text": "a"}\n{"text": \n', "a.jsonl:2: not JSON (expecting value, character 10)."),
+        ("a.jsonl", b'{"text": "a"}\n{"text": NaN}\n', "a.jsonl:2: not JSON (NaN is no value there). Write a number, a text or null."),
+        ("a.tsv", b"a\tb\nc\td\re\tf\n", "a.tsv:2: 3 columns where 2 are expected (source, target). A carriage return stands in the middle of the line: two lines run together? Put a line feed there."),
         ("a.jsonl", b'{"text": "a"}\n[1, 2]\n', 'a.jsonl:2: an array where an object is expected, e.g. {"source": "…", "target": "…"}.'),
         ("a.jsonl", b'{"text": "a"}\n7\n', 'a.jsonl:2: a single value where an object is expected, e.g. {"source": "…", "target": "…"}.'),
         ("a.jsonl", b'{"text": "a"}\n{"txet": "b"}\n', "a.jsonl:2: the key 'text' is missing. Did you mean 'txet'? Known: txet."),

@@ -254,6 +254,23 @@ def test_wrong_lines_do_not_stop_the_doctor(tmp_path):
     assert report.splits[0].wrong == 3
 
 
+def test_half_a_character_is_not_called_another_encoding(tmp_path):
+    path = write(tmp_path / "a.jsonl", b'{"text": "a"}\n' * 9 + b'{"text": "\\ud83d"}\n')
+    assert only(examine({"train": open_table(path)}), "half").message.startswith(
+        "1 line with half a character, left out"
+    )
+
+
+def test_one_column_and_one_row_are_said(tmp_path):
+    report = examine({"train": open_table(write(tmp_path / "a.txt", b"alone\n"))})
+    assert only(report, "few rows").message.startswith("only 1 row to learn from;")
+    assert (
+        only(report, "one column").message
+        == "one column (text): to learn a text from a text takes two, source and target."
+    )
+    assert not found(examine({"train": table_of(FILLER)}), "one column")
+
+
 def test_many_wrong_lines_are_counted_and_the_first_are_shown(tmp_path):
     path = write(tmp_path / "a.tsv", b"a\tb\n" * 70 + b"a\n" * 50)
     finding = only(examine({"train": open_table(path)}), "columns")

@@ -107,7 +107,7 @@ def open_tsv(path: Path, columns: Columns = None) -> Table:
             if fewest <= len(cells) <= most:
                 yield Row(number, pick(cells))
             elif text.strip():
-                report(wrong_count(path, number, len(cells), layout.names, "tab"))
+                report(wrong_count(path, number, len(cells), layout.names, "tab", text))
 
     return Table(path, layout.columns, read, "tsv", (path,), guessed)
 

@@ -23,7 +23,12 @@ PAIRS = (
 )
 """Keys that go together; the first pair that is there is taken."""
 
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+
+def _refuse_constant(name: str) -> None:
+    raise _Unusable("json", f"not JSON ({name} is no value there). Write a number, a text or null.")
+
+
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
 """Numbers stay as they are written; nothing is rounded and no number is too long."""
 
 
@@ -156,7 +161,7 @@ def field(value: Any, name: str) -> str:
         except UnicodeEncodeError as error:
             escape = f"\\u{ord(value[error.start]):04x}"
             raise _Unusable(
-                "encoding", f"'{name}' holds half a character ({escape}, a lone surrogate). Write both halves or none."
+                "half", f"'{name}' holds half a character ({escape}, a lone surrogate). Write both halves or none."
             ) from None
     if "\0" in value:
         raise _Unusable("nul", f"'{name}' holds a NUL character (\\u0000). Remove it.")

@@ -25,7 +25,7 @@ BLOCK = 1 << 20
 
 
 class Wrong(NamedTuple):
-    """One line that cannot be used. ``kind`` groups them: encoding, nul, long, columns, json, quote, type, key."""
+    """A line that cannot be used. ``kind`` groups them: encoding, half, nul, long, columns, json, quote, type, key."""
 
     path: Path
     place: int  # 1-based line, or row where there are no lines
@@ -69,7 +69,7 @@ def _nearest(path: Path) -> str:
         names = [each.name for each in folder.iterdir()]
     except OSError:
         return f"Nor is there a folder '{folder}'."
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
     return f"Did you mean '{folder / near[0]}'?" if near else f"Is it in another folder than '{folder.resolve()}'?"
 
 

@@ -152,12 +152,14 @@ def _count(count: int) -> str:
     return f"{count} column" if count == 1 else f"{count} columns"
 
 
-def wrong_count(path: Path, place: int, given: int, names: Sequence[str], separator: str) -> Wrong:
-    """The line whose number of columns is another than the table's."""
+def wrong_count(path: Path, place: int, given: int, names: Sequence[str], separator: str, text: str = "") -> Wrong:
+    """The line (``text``) whose number of columns is another than the table's."""
     cure = (
         f"Remove the extra {separator} or name the columns with --columns."
         if given > len(names)
         else f"Columns are separated by one {separator}."
     )
+    if "\r" in text:
+        cure = "A carriage return stands in the middle of the line: two lines run together? Put a line feed there."
     what = f"{_count(given)} where {len(names)} {'is' if len(names) == 1 else 'are'} expected ({listed(names)})"
     return Wrong(path, place, "columns", f"{what}. {cure}")

@@ -13,6 +13,7 @@ from unrolled.data.opening import survey
 
 _WRONG = {
     "encoding": "not UTF-8",
+    "half": "with half a character",
     "nul": "with a NUL character",
     "long": "too long",
     "columns": "with another number of columns",
