@@ -14,6 +14,7 @@ help:  ## what can be made
 
 $(VENV)/.made: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "unrolled needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 demo")'
+	@echo "Making $(VENV): torch and the rest are fetched, some minutes and about 1.5 GiB of disk."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q $(PIP_OPTIONS) -r requirements.lock
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
@@ -32,11 +33,12 @@ demo: setup  ## train, score and explain a small translator (about three minutes
 test: develop  ## all tests; no network, no data beside the checkout needed
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-check: develop  ## lint, format, types, architecture
+check: develop  ## lint, format, types, architecture, reference pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
+	$(BIN)/python docs/build.py --check
 
 bench: develop  ## ratios of speed and memory, each in one run
 	$(BIN)/python -m benchmarks
