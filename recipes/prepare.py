@@ -1,12 +1,13 @@
 """Two data sets in forms of their own, as tables: ``python recipes/prepare.py scan FOLDER OUT`` (or ``alibi``).
 
 scan    ``IN: jump twice OUT: I_JUMP I_JUMP`` (Lake & Baroni 2018)  →  train.tsv, valid.tsv (5 % of train), test.tsv
-alibi   French and English sentences with sure and possible word links  →  pairs.tsv, links.txt
+alibi   English and French sentences with sure and possible word links  →  pairs.tsv, links.txt
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 from pathlib import Path
 
@@ -38,7 +39,10 @@ TEXTS = (
 
 
 def alibi(folder: Path, out: Path) -> None:
-    """Three texts; words are separated by spaces, links are source-target (sure) or sourceptarget (possible)."""
+    """Three texts; words are separated by spaces, links are French-English (sure) or FrenchpEnglish (possible).
+
+    Both are turned round, so that English is the source.
+    """
     out.mkdir(parents=True, exist_ok=True)
     pairs, links = [], []
     for french, english in TEXTS:
@@ -47,8 +51,8 @@ def alibi(folder: Path, out: Path) -> None:
         for line in lines(folder / f"ali_w2w_{french}_{english}.txt.gz"):
             number, _, drawn = line.partition("\t")
             if drawn.strip() and number in left and number in right:
-                pairs.append(f"{' '.join(left[number].split())}\t{' '.join(right[number].split())}\n")
-                links.append(f"{drawn.strip()}\n")
+                pairs.append(f"{' '.join(right[number].split())}\t{' '.join(left[number].split())}\n")
+                links.append(" ".join(re.sub(r"(\d+)([-p])(\d+)", r"\3\2\1", link) for link in drawn.split()) + "\n")
     (out / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
     (out / "links.txt").write_text("".join(links), encoding="utf-8")
 
