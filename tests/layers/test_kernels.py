@@ -10,6 +10,7 @@ from unrolled.layers import CELLS, Recurrent
 from unrolled.layers.kernels import choose
 from unrolled.layers.kernels.deferred import Deferred
 from unrolled.layers.kernels.order import Order, order_of
+from unrolled.layers.kernels.pair import pairable
 
 CPU = torch.device("cpu")
 
@@ -66,6 +67,18 @@ def test_a_cell_without_a_kernel_runs_by_the_plain_loop():
         torch.testing.assert_close(stepped[t < torch.tensor([8, 5, 2])], output[t < torch.tensor([8, 5, 2]), t])
     output.sum().backward()
     assert network.cells[0].hidden_weight.grad.abs().sum() > 0
+
+
+def test_both_directions_go_in_one_loop_where_their_weights_fit_in_the_cache():
+    def paired(size, dtype=torch.float32, **cell):
+        cells = [CELLS.build({"kind": "gru", "hidden_size": size, **cell}, 2) for _ in range(2)]
+        x = torch.zeros(60, 2, dtype=dtype)
+        return pairable(cells, x, Order(64, 4, [4] + [1] * 63, CPU), None)
+
+    assert paired(128)
+    assert not paired(256)
+    assert not paired(128, layer_norm=True)
+    assert paired(128, zoneout=0.1)
 
 
 def test_a_step_of_few_rows_or_few_weights_is_multiplied_in_float32():

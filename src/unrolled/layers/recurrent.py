@@ -14,6 +14,7 @@ from unrolled.layers.cells.base import check_state
 from unrolled.layers.dropout import DROPOUTS, LockedDropout
 from unrolled.layers.kernels.choose import Path, check_type, run
 from unrolled.layers.kernels.order import Order, order_of
+from unrolled.layers.kernels.pair import pairable, run_pair
 from unrolled.layers.kernels.plain import over_block
 from unrolled.layers.loop import Loop
 
@@ -159,12 +160,17 @@ class Recurrent(nn.Module):
         """All directions of a layer over packed ``x``."""
         outputs: list[Tensor] = []
         ends: list[Tensor] = []
-        for direction in range(self.directions):
-            index = layer * self.directions + direction
-            own = slice(index * self._width, (index + 1) * self._width)
-            first = None if state is None else tuple(order.sort(tensor) for tensor in state[own])
+        indices = range(layer * self.directions, (layer + 1) * self.directions)
+        cells = [cast(Cell, self.cells[index]) for index in indices]
+        firsts: list[State | None] = [None for _ in indices]
+        if state is not None:
+            own = (state[index * self._width : (index + 1) * self._width] for index in indices)
+            firsts = [tuple(order.sort(tensor) for tensor in first) for first in own]
+        if pairable(cells, x, order, self.path):
+            return run_pair(cells, x, order, firsts)
+        for direction, (cell, first) in enumerate(zip(cells, firsts, strict=True)):
             given = order.turn(x) if direction else x
-            output, end = run(cast(Cell, self.cells[index]), given, order, first, self.path)
+            output, end = run(cell, given, order, first, self.path)
             outputs.append(order.turn(output) if direction else output)
             ends.extend(end)
         return torch.cat(outputs, 1) if len(outputs) == 2 else outputs[0], ends

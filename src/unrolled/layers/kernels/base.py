@@ -51,7 +51,9 @@ class Kernel(abc.ABC):
     Products are in the type of the hidden weight (bfloat16 under autocast); states and element-wise work are float32
     at least. What depends on no later step is computed for all steps at once, so that the loops over time hold
     only products and a few element-wise operations. ``between``, if set before `forward`, has its say in every step;
-    ``noise`` is the `Noise` of the whole call, packed. With either, the first state must be given.
+    ``noise`` is the `Noise` of the whole call, packed. With either, the first state must be given. ``directions`` 2:
+    even rows are of one direction and odd rows of the other (see pair.py), and the hidden weight and the bias hold the
+    second direction's rows below the first's.
     """
 
     gates: int
@@ -59,6 +61,7 @@ class Kernel(abc.ABC):
 
     between: Between | None = None
     noise: Noise = SILENCE
+    directions: int = 1
 
     def __init__(self, counts: list[int]) -> None:
         self.counts = counts
@@ -89,7 +92,7 @@ class Kernel(abc.ABC):
     def begin(self, weight: Tensor, bias: Tensor | None, extras: Extras = NO_EXTRAS) -> None:
         """Take the hidden weight [gates * hidden, output], what is added to the hidden product, and the extras."""
         self.weight, self.bias, self.extras = weight, bias, extras
-        self.size, self.output_size = len(weight) // self.gates, weight.shape[1]
+        self.size, self.output_size = len(weight) // (self.gates * self.directions), weight.shape[1]
         self.reduced = weight.dtype in (torch.bfloat16, torch.float16)
         self.work = torch.float32 if self.reduced else weight.dtype
 

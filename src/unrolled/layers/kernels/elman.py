@@ -7,6 +7,7 @@ from torch import Tensor
 
 from unrolled.layers.cells.base import State
 from unrolled.layers.kernels.base import Factors, Kernel, tanh_slope
+from unrolled.layers.kernels.parts import Product
 
 
 class ElmanKernel(Kernel):
@@ -22,14 +23,14 @@ class ElmanKernel(Kernel):
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
         self.hidden, self.fresh = projected, state is None
         self.first = None if state is None else state[0]
-        turned = self.turned(self.weight)
+        self.product = Product(self, slice(None), (self.size,))
         h = self.first
         for step, total in enumerate(self.split(projected)):
             if h is not None:
                 seen = self.operand(h[: len(total)])
                 if self.between is not None:
                     self.between.forward(step, total, seen)
-                self.add_product(total, seen, turned)
+                self.product.forward(step, seen, (total,))
             h = self.squash(total)
         self.output = self.hidden.to(self.weight.dtype)
         return self.output, (self.last(self.hidden),)
@@ -47,11 +48,11 @@ class ElmanKernel(Kernel):
             h += given
             torch.mul(h, slope, out=grad)
             if wanted:
-                self.put_product(h, grad, self.weight)
+                self.product.put(step, grad, h)
             if self.between is not None:
                 h += self.between.backward(step, grad)
         return self.grad, (hidden,)
 
     def factors(self) -> Factors:
-        first, skip = (None, self.counts[0]) if self.first is None else (self.operand(self.first), 0)
-        return ((self.grad[skip:], self.shifted(self.output, first)),)
+        first = None if self.first is None else self.operand(self.first)
+        return self.product.factors(self.grad, self.shifted(self.output, first))

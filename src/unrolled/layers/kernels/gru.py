@@ -86,10 +86,9 @@ class GRUBefore(Kernel):
     def factors(self) -> Factors:
         n, first = self.size, None if self.fresh else self.operand(self.first)
         kept = self.counts[0] if self.fresh else 0
-        return (
-            self.ask.factor(self.grad[:, : 2 * n], self.shifted(self.output, first)),
-            self.recall.factor(self.grad[:, 2 * n :], self.past[kept:]),
-        )
+        asked = self.ask.factors(self.grad[:, : 2 * n], self.shifted(self.output, first))
+        recalled = self.recall.factors(self.grad[:, 2 * n :], self.past[kept:])
+        return tuple(factor for both in zip(asked, recalled, strict=True) for factor in both)
 
     def extra_gradients(self) -> Extras:
         kept = self.counts[0] if self.fresh else 0
@@ -115,7 +114,11 @@ class GRUAfter(Kernel):
         self.product = Product(self, slice(None), (2 * n, n))
         self.zone = Zone(self, self.noise.kept[0]) if self.noise.kept else None
         both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
-        self.past.copy_(torch.zeros_like(self.past) if self.bias is None else self.bias[2 * n :].expand_as(self.past))
+        past = self.past.view(-1, self.directions, n)
+        if self.bias is None:
+            past.zero_()
+        else:
+            past.copy_(self.bias.view(self.directions, 3 * n)[:, 2 * n :].expand_as(past))
         h = self.first
         for step, (whole, total, update, reset, candidate, past, new) in enumerate(
             zip(*map(self.split, (projected, both, updates, resets, candidates, self.past, self.hidden)), strict=True)
@@ -164,12 +167,12 @@ class GRUAfter(Kernel):
 
     def factors(self) -> Factors:
         first = None if self.fresh else self.operand(self.first)
-        return (self.product.factor(self.grad[:, : 3 * self.size], self.shifted(self.output, first)),)
+        return self.product.factors(self.grad[:, : 3 * self.size], self.shifted(self.output, first))
 
     def bias_gradient(self) -> Tensor | None:
         n = self.size
-        inside = self.grad[:, 2 * n : 3 * n].sum(0)
-        return torch.cat((inside.new_zeros(2 * n), inside))
+        inside = self.grad[:, 2 * n : 3 * n].unflatten(0, (-1, self.directions)).sum(0)
+        return torch.cat((inside.new_zeros(self.directions, 2 * n), inside), 1).flatten()
 
     def extra_gradients(self) -> Extras:
         return Extras(self.product.gain_gradient(self.counts[0] if self.fresh else 0))

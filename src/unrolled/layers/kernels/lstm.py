@@ -137,7 +137,7 @@ class LSTMKernel(Kernel):
         return self.grad, (hidden, memory)
 
     def factors(self) -> Factors:
-        return (self.product.factor(self.grad, self.shifted(self.output, self.first_hidden)),)
+        return self.product.factors(self.grad, self.shifted(self.output, self.first_hidden))
 
     def extra_gradients(self) -> Extras:
         peephole, shift, gain, projection, memory_gain = None, None, None, None, None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells.norm import EPSILON
-from unrolled.layers.kernels.base import Kernel
+from unrolled.layers.kernels.base import Factors, Kernel
 
 
 class Norm:
@@ -57,30 +57,37 @@ class Product:
 
     def __init__(self, kernel: Kernel, rows: slice, widths: tuple[int, ...]) -> None:
         self.kernel, self.widths = kernel, widths
-        self.weight = kernel.weight[rows]
-        self.turned = kernel.turned(self.weight)
-        self.turns = self.turned.split(widths, 1) if len(widths) > 1 else (self.turned,)
+        self.weights = [block[rows] for block in kernel.weight.chunk(kernel.directions)]
+        self.turned = [kernel.turned(weight) for weight in self.weights]
+        self.turns = [turned.split(widths, 1) for turned in self.turned]
         self.seen = None if kernel.noise.seen is None else kernel.operand(kernel.noise.seen)
         gain = kernel.extras.hidden_gain
         self.norms: list[Norm] = []
         if gain is not None:
             self.norms = [Norm(kernel, own) for own in gain[rows].split(widths)]
-            self.grad = kernel.empty(len(self.weight), kernel.weight.dtype)
+            self.grad = kernel.empty(len(self.weights[0]), kernel.weight.dtype)
             self.grads = kernel.split(self.grad)
         self.bare = not self.norms and self.seen is None
 
     def forward(self, step: int, h: Tensor, totals: tuple[Tensor, ...]) -> None:
         """Add to ``totals``, one [rows, width] for each width; ``h`` is in the products' type."""
-        if self.bare and len(totals) == 1:
-            self.kernel.add_product(totals[0], h, self.turned)
+        if self.bare and len(totals) == len(self.turned) == 1:
+            self.kernel.add_product(totals[0], h, self.turned[0])
             return
         if self.seen is not None:
             h = h * self.seen[: len(h)]
-        if not self.norms and not self.kernel.reduced:
-            for total, turned in zip(totals, self.turns, strict=True):
+        if len(self.turned) == 1:
+            self._add(step, h, totals, 0)
+            return
+        for direction in (0, 1):
+            self._add(step, h[direction::2], tuple(total[direction::2] for total in totals), direction)
+
+    def _add(self, step: int, h: Tensor, totals: tuple[Tensor, ...], direction: int) -> None:
+        if not self.norms and (len(totals) == 1 or not self.kernel.reduced):
+            for total, turned in zip(totals, self.turns[direction], strict=True):
                 self.kernel.add_product(total, h, turned)
             return
-        products = torch.mm(h, self.turned).split(self.widths, 1)
+        products = torch.mm(h, self.turned[direction]).split(self.widths, 1)
         for number, (total, product) in enumerate(zip(totals, products, strict=True)):
             total += self.norms[number].forward(step, product) if self.norms else product
 
@@ -92,32 +99,45 @@ class Product:
             for norm, given, part in parts:
                 part.copy_(norm.backward(step, given))
             grad = own
-        back = torch.mm(grad, self.weight)
+        if len(self.weights) == 1:
+            back = torch.mm(grad, self.weights[0])
+        else:
+            both = [torch.mm(grad[direction::2], weight) for direction, weight in enumerate(self.weights)]
+            back = torch.stack(both, 1).flatten(0, 1)
         return back if self.seen is None else back * self.seen[: len(back)]
 
     def put(self, step: int, grad: Tensor, out: Tensor) -> None:
         """out = `backward`."""
-        if self.bare:
-            self.kernel.put_product(out, grad, self.weight)
-        else:
+        if not self.bare:
             out.copy_(self.backward(step, grad))
+        elif len(self.weights) == 1:
+            self.kernel.put_product(out, grad, self.weights[0])
+        else:
+            for direction, weight in enumerate(self.weights):
+                self.kernel.put_product(out[direction::2], grad[direction::2], weight)
 
     def add(self, step: int, grad: Tensor, out: Tensor) -> None:
         """out += `backward`."""
-        if self.bare:
-            self.kernel.add_product(out, grad, self.weight)
-        else:
+        if not self.bare:
             out += self.backward(step, grad)
+        elif len(self.weights) == 1:
+            self.kernel.add_product(out, grad, self.weights[0])
+        else:
+            for direction, weight in enumerate(self.weights):
+                self.kernel.add_product(out[direction::2], grad[direction::2], weight)
 
-    def factor(self, grad: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
-        """The factors of the weight's gradient from the totals' packed gradient and the h that its steps saw.
+    def factors(self, grad: Tensor, given: Tensor) -> Factors:
+        """Those of the weight's gradient, a pair for each direction: the totals' packed gradient, the h that they saw.
 
         ``given`` may lack the first step, which had none.
         """
         skip = len(grad) - len(given)
         if self.seen is not None:
             given = given * self.kernel.spread(self.seen)[skip:]
-        return (self.grad if self.norms else grad)[skip:], given
+        grad = (self.grad if self.norms else grad)[skip:]
+        if len(self.weights) == 1:
+            return ((grad, given),)
+        return tuple((grad[direction::2], given[direction::2]) for direction in (0, 1))
 
     def gain_gradient(self, skip: int) -> Tensor:
         return torch.cat([norm.gradients(skip)[0] for norm in self.norms])
