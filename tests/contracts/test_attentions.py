@@ -298,8 +298,9 @@ def test_wrong_input_is_named(part):
             UsageError, match=rf"encoded of the attention \w+ holds {wrong} at row 0, position 2; its num"
         ):
             attention.remember(broken, mask)
-    with pytest.raises(UsageError, match=r"mask .* has no real position in row 0"):
-        attention.remember(encoded[:, :0])
+    for empty, shape in ((encoded[:, :0], r"\[3, 0, 4\]"), (encoded[:0], r"\[0, 5, 4\]")):
+        with pytest.raises(UsageError, match=rf"has shape {shape}; .* with at least one row and one position"):
+            attention.remember(empty)
     with pytest.raises(UsageError, match=r"mask .* has no real position in row 1; every row needs at least one"):
         attention.remember(encoded, mask & torch.tensor([[True], [False], [True]]))
     with pytest.raises(

@@ -81,10 +81,10 @@ class Attention(nn.Module, abc.ABC):
 
         UsageError where a size is wrong, a row has no real position, or a number is not finite.
         """
-        if encoded.dim() != 3 or encoded.shape[2] != self.memory_size:
+        if encoded.dim() != 3 or encoded.shape[2] != self.memory_size or 0 in encoded.shape:
             raise UsageError(
                 f"encoded of the attention {type(self).__name__} has shape {list(encoded.shape)}; "
-                f"it must be [batch, source, {self.memory_size}]."
+                f"it must be [batch, source, {self.memory_size}], with at least one row and one position."
             )
         given = mask
         if mask is None:
@@ -97,7 +97,7 @@ class Attention(nn.Module, abc.ABC):
         if not torch.compiler.is_compiling():
             if encoded.device.type == "cpu":  # elsewhere to look is to wait
                 self._refuse_infinite(encoded)
-            if given is not None or not encoded.shape[1]:
+            if given is not None:
                 self._refuse_empty(mask)
         return Memory(self.keys(encoded), self.values(encoded), mask)
 
