@@ -18,6 +18,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,7 +115,9 @@ def measure(folder: Path, seconds: float, rounds: int, only: list[str]) -> dict[
     ]
     for name, feeding, precision in turns:
         request = {**given, "feeding": feeding, "precision": precision, "seconds": seconds}
-        found[name, feeding] = best(found.get((name, feeding)), ask(CONTENDERS[name], request))
+        answer = ask(CONTENDERS[name], request)
+        print(name, "feeding" if feeding else "not feeding", precision, answer, file=sys.stderr, flush=True)
+        found[name, feeding] = best(found.get((name, feeding)), answer)
     return {"benchmark": "peers", "rows": rows(found), "ratios": ratios(found)}
 
 

@@ -51,7 +51,8 @@ def update(batch: tuple[list[list[int]], list[list[int]]]) -> None:
 
 def search(sentences: list[list[int]], beam: int) -> None:
     ids = np.array([[*(word + 4 for word in row), END] for row in sentences])
-    limits = {"min_length": WORDS, "max_length_ratio": 0.0, "max_length_constant": WORDS}
+    words = WORDS - 1  # and the end: as many steps as the others take
+    limits = {"min_length": words, "max_length_ratio": 0.0, "max_length_constant": words}
     rules = SearchSettings(kind="beam", beam=beam, **limits) if beam > 1 else SearchSettings(kind="argmax", **limits)
     decode(TorchStepper(network), ids, np.ones_like(ids, dtype=bool), rules)
 
