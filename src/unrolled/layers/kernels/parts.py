@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import weakref
 
 import torch
 from torch import Tensor
@@ -56,7 +57,8 @@ class Product:
     """
 
     def __init__(self, kernel: Kernel, rows: slice, widths: tuple[int, ...]) -> None:
-        self.kernel, self.widths = kernel, widths
+        self.kernel: Kernel = weakref.proxy(kernel)  # whose part this is: what it holds must go when it goes
+        self.widths = widths
         self.weights = [block[rows] for block in kernel.weight.chunk(kernel.directions)]
         self.turned = [kernel.turned(weight) for weight in self.weights]
         self.turns = [turned.split(widths, 1) for turned in self.turned]
@@ -147,7 +149,8 @@ class Peephole(abc.ABC):
     """total += what the gates see of the memory; ``weight`` is for the gates of one look."""
 
     def __init__(self, kernel: Kernel, weight: Tensor) -> None:
-        self.kernel, self.weight = kernel, weight
+        self.kernel: Kernel = weakref.proxy(kernel)
+        self.weight = weight
 
     @abc.abstractmethod
     def forward(self, total: Tensor, memory: Tensor) -> None:
