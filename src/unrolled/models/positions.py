@@ -23,7 +23,7 @@ class Positions(nn.Module, ABC):
         return x + self.table(first, x.shape[1], x)
 
 
-POSITIONS: Registry[Positions] = Registry("positions")
+POSITIONS: Registry[Positions] = Registry("position code")
 
 
 @POSITIONS.register("none")
