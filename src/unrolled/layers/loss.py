@@ -16,8 +16,8 @@ from unrolled.layers.kernels.choose import product_type
 BLOCK = 1 << 17
 """Numbers that are worked on at a time: what stays in a processor's cache."""
 
-HELD = 1 << 23
-"""Logits that `linear_cross_entropy` holds at a time: enough that each product runs at full speed."""
+HELD = 1 << 25
+"""Bytes of logits that `linear_cross_entropy` holds at a time: enough that each product runs at full speed."""
 
 SLAB = 2048
 """Symbols whose weights' gradient is worked on at a time: a bfloat16 product is added up while it is in the cache."""
@@ -174,7 +174,7 @@ class _Linear(Function):
         sums = _Sums(hidden, len(weight) if of_bias else None)
         to_hidden = torch.empty_like(hidden) if of_hidden else None
         to_weight = _Gathered(weight, sums.loss.dtype) if of_weight else None
-        for rows in _portions(len(hidden), len(weight)):
+        for rows in _portions(len(hidden), len(weight) * dtype.itemsize):
             part = hidden[rows].to(dtype)
             real = len(part)
             part = functional.pad(part, (0, 0, 0, -real % ROUND)) if dtype is torch.bfloat16 else part
@@ -200,9 +200,9 @@ class _Linear(Function):
         return (*cast, None, None, None)
 
 
-def _portions(count: int, vocabulary: int) -> list[slice]:
-    """Even portions of rows, each of at most HELD logits where that is more than ROUND rows."""
-    most = max(1, HELD // max(1, vocabulary) // ROUND) * ROUND
+def _portions(count: int, size_of_row: int) -> list[slice]:
+    """Even portions of rows, each of at most HELD bytes where that is more than ROUND rows."""
+    most = max(1, HELD // max(1, size_of_row) // ROUND) * ROUND
     pieces = max(1, -(-count // most))
     size = max(1, -(-count // pieces // ROUND) * ROUND)
     return [slice(start, start + size) for start in range(0, count, size)]
