@@ -15,8 +15,8 @@ def write_beside(path: str | Path, content: bytes) -> Path:
     Raises UnrolledError where the place cannot be written or is full; nothing half-written is left.
     """
     path = Path(path)
-    part = sibling(path)
     try:
+        part = sibling(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         clear_abandoned(path)
         try:
