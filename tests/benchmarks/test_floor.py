@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.floor import COUNTED, cost
-from unrolled.layers.kernels import choose
+from unrolled.layers import Recurrent
 from unrolled.models import Seq2Seq
 
 EMBEDDING, VOCABULARY, SOURCE, TARGET, ROWS = 3, 11, 5, 4, 2
@@ -26,7 +26,7 @@ def small(settings: Any) -> Any:
 
 @pytest.mark.parametrize("name", sorted(COUNTED))
 def test_counts_are_those_of_the_operations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "choose", lambda *_: "plain")
+    monkeypatch.setattr(Recurrent, "path", "plain")
     settings = small(COUNTED[name])
     torch.manual_seed(0)
     model = Seq2Seq(VOCABULARY, VOCABULARY, embedding_size=EMBEDDING, dropout=0.0, **settings).eval()
