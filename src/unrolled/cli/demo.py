@@ -23,6 +23,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "phrases": {
         "text": {"source": {"kind": "word", "min_count": 1}, "target": {"kind": "word", "min_count": 1}},
         "model": {
+            "embedding_scale": "none",
             "embedding_size": 192,
             "dropout": 0.1,
             "encoder": {"cell": {"hidden_size": 128}},
@@ -33,6 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dates": {
         "text": {"source": "character", "target": "character"},
         "model": {
+            "embedding_scale": "none",
             "embedding_size": 96,
             "dropout": 0.1,
             "encoder": {"cell": {"hidden_size": 96}},
