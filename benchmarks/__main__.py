@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: every benchmark in a process of its own; ``--write`` puts the tables into RESULTS.md.
+"""``python -m benchmarks [NAME …]``: benchmarks, each in a process of its own; ``--write`` puts tables into RESULTS.md.
 
 Numbers are ratios within one run: both sides are measured in turn, on the same machine, one thread each.
 """
@@ -29,9 +29,14 @@ def machine() -> str:
 
 
 def main() -> int:
+    names = [word for word in sys.argv[1:] if not word.startswith("-")]
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"no benchmark is called {unknown[0]}. Known: {', '.join(NAMES)}.", file=sys.stderr)
+        return 2
     failed = []
-    pages = [f"# Benchmarks\n\nMeasured by `python -m benchmarks --write` on {machine()}; one thread each.\n"]
-    for name in NAMES:
+    pages = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    for name in names or NAMES:
         print(f"== {name}", flush=True)
         ran = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--json"], capture_output=True, text=True)
         if ran.returncode:
@@ -41,10 +46,17 @@ def main() -> int:
         found = json.loads(ran.stdout.strip().splitlines()[-1])
         text = json.dumps(found, indent=1)
         print(text, flush=True)
-        pages.append(f"## {name}\n\n`python -m benchmarks.{name} --json`\n\n{page(found)}")
-    if "--write" in sys.argv:
-        RESULTS.write_text("\n".join(pages), encoding="utf-8")
+        pages[name] = f"## {name}\n\n`python -m benchmarks.{name} --json`\n\n{page(found)}"
+        if "--write" in sys.argv:
+            head = f"# Benchmarks\n\nMeasured by `python -m benchmarks --write` on {machine()}; one thread each.\n"
+            RESULTS.write_text("\n".join([head, *(pages[one] for one in NAMES if one in pages)]), encoding="utf-8")
     return int(bool(failed))
+
+
+def sections(text: str) -> dict[str, str]:
+    """The tables of a page that was written before, by the benchmark's name."""
+    parts = text.split("\n## ")[1:]
+    return {part.split("\n", 1)[0]: f"## {part.rstrip()}\n" for part in parts}
 
 
 def page(found: dict[str, Any]) -> str:

@@ -63,7 +63,7 @@ def measure(alone: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument("--alone", type=int, default=200, help="sentences that are also searched one by one")
+    parser.add_argument("--alone", type=int, default=SENTENCES, help="sentences that are also searched one by one")
     options = parser.parse_args()
     torch.set_num_threads(1)
     result = measure(options.alone)

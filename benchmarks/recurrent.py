@@ -1,6 +1,6 @@
 """Recurrent layers of two directions over mixed lengths, beside torch.nn and beside a loop over time.
 
-    python -m benchmarks.recurrent --json [--threads 2] [--only lstm] [--rounds 20]
+    python -m benchmarks.recurrent --json [--threads 2] [--only lstm] [--rounds 5]
 
 Forward and backward, in milliseconds of the processor, so that others at work on the machine count little; the
 contenders take turns, and the best of each counts. Lengths are drawn evenly from 1 to the longest; `fill` is the share
@@ -230,7 +230,7 @@ def beside_loop(name: str, sizes: tuple[int, int, int, int], rounds: int, device
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="the processor's time counts all threads' together")
     parser.add_argument("--only", choices=sorted({*KINDS, *OPTIONS}))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
