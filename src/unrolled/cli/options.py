@@ -1,4 +1,4 @@
-"""The options that several commands take, each declared once."""
+"""The options that several commands take, and those of training, each declared once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 FILES = "Data"
+HOW = "Model and training"
 
 Model = Annotated[str, typer.Argument(help="Folder of a saved model.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda …")]
@@ -33,3 +34,30 @@ ValidTarget = Annotated[str | None, typer.Option(help="Validation targets.", ric
 Test = Annotated[str | None, typer.Option(help="Test table; train scores the model on it.", rich_help_panel=FILES)]
 TestSource = Annotated[str | None, typer.Option(help="Test sources.", rich_help_panel=FILES)]
 TestTarget = Annotated[str | None, typer.Option(help="Test targets.", rich_help_panel=FILES)]
+
+Out = Annotated[str | None, typer.Option(help="Folder of the model; runs/NAME if not given.")]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        help="Settings to start from: default, bahdanau, luong, transformer, …; `unrolled describe PRESET` shows one.",
+        rich_help_panel=HOW,
+    ),
+]
+TaskName = Annotated[
+    str | None, typer.Option("--task", help="What is learnt; translate: a text from a text.", rich_help_panel=HOW)
+]
+Config = Annotated[str | None, typer.Option(help="A settings file (YAML).", rich_help_panel=HOW)]
+Minutes = Annotated[
+    float | None, typer.Option(help="Fit schedule and stopping into so many minutes.", rich_help_panel=HOW)
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Another seed, another model.", rich_help_panel=HOW)]
+Devices = Annotated[int, typer.Option(min=1, help="Processes on this machine, one a device.", rich_help_panel=HOW)]
+From = Annotated[
+    str | None,
+    typer.Option("--from", help="Go on from a saved model, with its own vocabulary.", rich_help_panel=HOW),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="The longest batch through one step: memory and time.")]
+ExplainSettings = Annotated[
+    bool, typer.Option("--explain-settings", help="Every setting and where it comes from; no training.")
+]

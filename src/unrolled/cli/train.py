@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,8 +14,6 @@ from unrolled.cli import options
 
 if TYPE_CHECKING:
     from unrolled.runs import Run
-
-HOW = "Model and training"
 
 
 def train(
@@ -29,37 +27,18 @@ def train(
     test: options.Test = None,
     test_source: options.TestSource = None,
     test_target: options.TestTarget = None,
-    out: Annotated[str | None, typer.Option(help="Folder of the model; runs/NAME if not given.")] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="Settings to start from: default, bahdanau, luong, cho, seq2seq, each also -small.",
-            rich_help_panel=HOW,
-        ),
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(help="What is learnt; translate: a text from a text.", rich_help_panel=HOW)
-    ] = None,
-    config: Annotated[str | None, typer.Option(help="A settings file (YAML).", rich_help_panel=HOW)] = None,
+    out: options.Out = None,
+    preset: options.Preset = None,
+    task: options.TaskName = None,
+    config: options.Config = None,
     set_: options.Settings = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Fit schedule and stopping into so many minutes.", rich_help_panel=HOW)
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Another seed, another model.", rich_help_panel=HOW)] = None,
-    devices: Annotated[
-        int, typer.Option(min=1, help="Processes on this machine, one a device.", rich_help_panel=HOW)
-    ] = 1,
-    start: Annotated[
-        str | None,
-        typer.Option("--from", help="Go on from a saved model, with its own vocabulary.", rich_help_panel=HOW),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="The longest batch through one step: memory and time.")
-    ] = False,
-    explain_settings: Annotated[
-        bool, typer.Option("--explain-settings", help="Every setting and where it comes from; no training.")
-    ] = False,
+    minutes: options.Minutes = None,
+    seed: options.Seed = None,
+    devices: options.Devices = 1,
+    start: options.From = None,
+    resume: options.Resume = False,
+    dry_run: options.DryRun = False,
+    explain_settings: options.ExplainSettings = False,
     as_json: options.Json = False,
 ) -> None:
     """Train a model on your own pairs and save it, scored and with its card.
