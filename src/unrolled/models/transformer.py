@@ -1,4 +1,4 @@
-"""What the layers of a Transformer have beside attention: a network for each position, and residual paths."""
+"""What the layers of a Transformer have beside attention: an entry, a network for each position, and residual paths."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
+from unrolled.base.registry import Part
+from unrolled.models.positions import POSITIONS
 
 Norm = Literal["pre", "post"]
 Activation = Literal["relu", "gelu"]
@@ -52,6 +54,24 @@ class Around(nn.Module):
         """What goes on, with ``found`` what f gave."""
         both = x + functional.dropout(found, self.dropout, self.training)
         return both if self.pre else self.norm(both)
+
+
+class Entry(nn.Module):
+    """From embedded symbols to the first layer: brought to the layers' size, told where they stand, dropped from.
+
+    Vaswani et al. 2017 (arXiv:1706.03762, §3.5 and §5.4); both sides have one.
+    """
+
+    def __init__(self, embedding_size: int, size: int, /, *, positions: Part, dropout: float, where: str) -> None:
+        super().__init__()
+        self.resize = nn.Linear(embedding_size, size, bias=False) if size != embedding_size else None
+        self.positions = POSITIONS.build(positions, size, where=f"{where}.positions")
+        self.dropout = dropout
+
+    def forward(self, embedded: Tensor, first: int = 0) -> Tensor:
+        """``embedded`` [batch, time, embedding], whose first symbol stands at ``first`` → [batch, time, size]."""
+        x = embedded if self.resize is None else self.resize(embedded)
+        return functional.dropout(self.positions(x, first), self.dropout, self.training)
 
 
 def width(embedding_size: int, hidden_size: int | None, heads: int, where: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, cast
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
@@ -16,7 +15,7 @@ from unrolled.models.encoders import Encoded
 from unrolled.models.layout import Layout
 from unrolled.models.positions import POSITIONS
 from unrolled.models.ranges import Count, Share
-from unrolled.models.transformer import Activation, Around, Norm, PerPosition, width
+from unrolled.models.transformer import Activation, Around, Entry, Norm, PerPosition, width
 
 
 class Layer(nn.Module):
@@ -107,10 +106,8 @@ class TransformerDecoder(Decoder):
                 "Give one of them, counted from 1, or null."
             )
         self.shown = (alignment_layer or max(layers - 1, 1)) - 1
-        self.dropout = dropout
-        self.enter = nn.Linear(embedding_size, size, bias=False) if size != embedding_size else None
         self.source = nn.Linear(memory_size, size, bias=False) if size != memory_size else None
-        self.positions = POSITIONS.build(positions, size, where="model.decoder.positions")
+        self.entry = Entry(embedding_size, size, positions=positions, dropout=dropout, where="model.decoder")
         self.layers = nn.ModuleList(
             Layer(
                 size,
@@ -136,7 +133,7 @@ class TransformerDecoder(Decoder):
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
         pasts = _pairs(state[self.held :])
-        x = self._enter(embedded.unsqueeze(1), first=pasts[0][0].shape[1]).squeeze(1)
+        x = self.entry(embedded.unsqueeze(1), first=pasts[0][0].shape[1]).squeeze(1)
         kept: list[Tensor] = []
         looked: list[Tensor] = []
         for place, (layer, source, past) in enumerate(zip(self._stack(), self._sources(state), pasts, strict=True)):
@@ -146,15 +143,11 @@ class TransformerDecoder(Decoder):
         return Decoded(self._leave(x), looked[0], (*state[: self.held], *kept))
 
     def forward(self, embedded: Tensor, state: State) -> Unrolled:
-        x, looked = self._enter(embedded, first=0), []
+        x, looked = self.entry(embedded), []
         for place, (layer, source) in enumerate(zip(self._stack(), self._sources(state), strict=True)):
             x, weights = layer(x, source, shown=place == self.shown)
             looked += [] if weights is None else [weights]
         return Unrolled(self._leave(x), looked[0])
-
-    def _enter(self, embedded: Tensor, first: int) -> Tensor:
-        x = embedded if self.enter is None else self.enter(embedded)
-        return functional.dropout(self.positions(x, first), self.dropout, self.training)
 
     def _leave(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unrolled.base.registry import Part
 from unrolled.layers.attention import SelfAttention
 from unrolled.models.encoders.base import ENCODERS, Encoded, Encoder, averaged
 from unrolled.models.positions import POSITIONS
 from unrolled.models.ranges import Count, Share
-from unrolled.models.transformer import Activation, Around, Norm, PerPosition, width
+from unrolled.models.transformer import Activation, Around, Entry, Norm, PerPosition, width
 
 
 class Layer(nn.Module):
@@ -69,9 +68,7 @@ class TransformerEncoder(Encoder):
     ) -> None:
         super().__init__()
         size = width(embedding_size, hidden_size, heads, "model.encoder")
-        self.dropout = dropout
-        self.enter = nn.Linear(embedding_size, size, bias=False) if size != embedding_size else None
-        self.positions = POSITIONS.build(positions, size, where="model.encoder.positions")
+        self.entry = Entry(embedding_size, size, positions=positions, dropout=dropout, where="model.encoder")
         self.layers = nn.ModuleList(
             Layer(
                 size,
@@ -89,8 +86,7 @@ class TransformerEncoder(Encoder):
         self.layout = ((size,),)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
-        x = embedded if self.enter is None else self.enter(embedded)
-        x = functional.dropout(self.positions(x), self.dropout, self.training)
+        x = self.entry(embedded)
         for layer in self.layers:
             x = layer(x, mask)
         return averaged(x if self.norm is None else self.norm(x), mask)
