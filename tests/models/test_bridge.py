@@ -48,7 +48,7 @@ def test_copy_hands_the_state_on_and_refuses_other_sizes() -> None:
     before = encoded(((3, 3), (3, 3)))
     assert BRIDGES.build("copy", ((3, 3), (3, 3)), ((3, 3), (3, 3)))(before) is before.state
     with pytest.raises(
-        SettingsError, match=r"\[bridge\] 'copy' needs .* not \(3, 3\) and \(3\) \+ \(3\)\. .* 'projection'\."
+        SettingsError, match=r"the bridge 'copy' needs .* not \(3, 3\) and \(3\) \+ \(3\)\. .* 'projection'\."
     ):
         BRIDGES.build("copy", ((3, 3),), ((3,), (3,)))
 

@@ -174,9 +174,7 @@ def test_context_once_reads_nothing_but_the_first_state() -> None:
 
 @pytest.mark.parametrize("kind", ["query_before", "fixed"])
 def test_a_size_for_the_readout_state_is_refused(kind: str) -> None:
-    with pytest.raises(
-        SettingsError, match=r"\[model\.decoder\.readout_size\] 4 was given; the readout 'state' has the cell's"
-    ):
+    with pytest.raises(SettingsError, match=r"\[readout_size\] 4 was given; the readout 'state' has the cell's"):
         DECODERS.build({"kind": kind, "readout": "state", "readout_size": 4}, EMBEDDING, MEMORY)
 
 

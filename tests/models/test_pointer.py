@@ -94,5 +94,5 @@ def test_the_coverage_loss_is_asked_for_by_its_factor(small: Callable, pairs: Ca
 @pytest.mark.parametrize("setting, value", [("copy", True), ("coverage_loss", 1.0)])
 @pytest.mark.parametrize("decoder", [{"kind": "fixed", "cell": GRU}, {"kind": "feedforward", "attention": None}])
 def test_what_needs_an_attention_is_refused_without_one(setting: str, value: object, decoder: dict) -> None:
-    with pytest.raises(SettingsError, match=rf"\[model\.{setting}\] .* no attention: it looks nowhere"):
+    with pytest.raises(SettingsError, match=rf"\[{setting}\] .* no attention: it looks nowhere"):
         Seq2Seq(11, 13, embedding_size=5, decoder=decoder, **{setting: value})

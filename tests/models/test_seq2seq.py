@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import BEGIN
-from unrolled.models import Seq2Seq
+from unrolled.models import MODELS, Seq2Seq
 from unrolled.models.output import Output
 
 CELLS = ({"kind": "elman"}, {"kind": "lstm"}, {"kind": "gru"}, {"kind": "gru", "reset": "after"})
@@ -261,14 +262,52 @@ def test_tying_the_decoder_leaves_the_source_alone() -> None:
 
 def test_tying_all_needs_one_vocabulary() -> None:
     with pytest.raises(
-        SettingsError, match=r"\[model.tie\] 'all' needs one vocabulary .* 11 and 13 symbols\. Set text\.joint"
+        SettingsError, match=r"\[tie\] 'all' needs one vocabulary .* 11 and 13 symbols\. Set text\.joint"
     ):
         Seq2Seq(11, 13, tie="all")
 
 
 def test_a_decoder_that_would_hear_nothing_of_the_source_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"\[model.bridge\] nothing of the source reaches .* every_step\."):
+    with pytest.raises(SettingsError, match=r"\[bridge\] nothing of the source reaches .* every_step\."):
         Seq2Seq(11, 13, bridge="zeros", decoder={"kind": "fixed", "context": "once"})
+
+
+LSTM = {"kind": "lstm", "hidden_size": 6}
+
+
+@pytest.mark.parametrize(
+    "place, part, inner, said",
+    [
+        (
+            "encoder",
+            "cell",
+            {"kind": "lstm", "zoneout": 2},
+            r"\[model\.encoder\] zoneout of a cell is 2\.0; it must be",
+        ),
+        ("encoder", "residual", 7, r"\[model\.encoder\.residual\] 7 was given, and there are 1 layers"),
+        ("decoder", "attention", "dot", r"\[model\.decoder\.attention\] the attention 'dot' needs equal sizes; the qu"),
+        (
+            "decoder",
+            "attention",
+            {"kind": "dot", "reach": {"kind": "local_p", "window": 0}},
+            r"\[model\.decoder\.attention\.reach\] window of the reach 'local_p' is 0; give at least 1\.",
+        ),
+        (
+            "decoder",
+            "attention",
+            "dott",
+            r"\[model\.decoder\.attention\] no attention .* 'dott'\. Did you mean 'dot'\?",
+        ),
+        ("decoder", "readout_size", 0, r"\[model\.decoder\.readout_size\] 0 was given"),
+    ],
+)
+def test_a_part_that_refuses_its_settings_is_named_by_its_place(place: str, part: str, inner: Any, said: str) -> None:
+    sides = {"encoder": {"kind": "rnn", "cell": LSTM}, "decoder": {"kind": "query_before", "cell": LSTM}}
+    if part == "attention" and isinstance(inner, dict):
+        sides["encoder"]["bidirectional"] = False
+    sides[place] |= {part: inner}
+    with pytest.raises(SettingsError, match=f"^{said}"):
+        MODELS.build({"kind": "seq2seq", **sides}, 11, 13, where="model")
 
 
 def test_a_scaled_embedding_reads_vectors_times_the_root_of_their_size(

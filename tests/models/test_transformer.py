@@ -134,11 +134,11 @@ def test_learned_positions_past_the_last_share_it() -> None:
 def test_heads_that_do_not_divide_the_size_are_refused(registry: object, sizes: tuple[int, ...]) -> None:
     with pytest.raises(
         SettingsError,
-        match=r"\.heads\] 4 was given, and the embedding's size 6 is not a multiple .* Possible: 1, 2, 3, 6",
+        match=r"\[heads\] 4 was given, and the embedding's size 6 is not a multiple .* Possible: 1, 2, 3, 6",
     ):
         registry.build({"kind": "transformer", "heads": 4}, *sizes)
 
 
 def test_an_alignment_layer_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"\[model\.decoder\.alignment_layer\] 3 was given, and there are 2 layers"):
+    with pytest.raises(SettingsError, match=r"\[alignment_layer\] 3 was given, and there are 2 layers"):
         DECODERS.build({"kind": "transformer", **STACK, "alignment_layer": 3}, SIZE, MEMORY)

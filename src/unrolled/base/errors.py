@@ -52,6 +52,19 @@ def known(name: str, names: Iterable[str]) -> str:
     return f"{hint}Known: {', '.join(every) if every else 'none'}."
 
 
+def within(where: str, message: str) -> str:
+    """``message`` with the place ``where`` before it, or before the place inside that it names itself.
+
+    >>> within("model.decoder", "[attention] no attention is called 'dott'.")
+    "[model.decoder.attention] no attention is called 'dott'."
+    >>> within("model.decoder.attention", "the sizes must be equal.")
+    '[model.decoder.attention] the sizes must be equal.'
+    """
+    if not where or message.startswith((f"[{where}]", f"[{where}.")):
+        return message
+    return f"[{where}.{message[1:]}" if message.startswith("[") else f"[{where}] {message}"
+
+
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """The one of ``names`` that is most like ``name``, or begins with it; None where none is."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or [k for k in names if k.startswith(name) and name]

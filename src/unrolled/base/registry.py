@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from unrolled.base.errors import SettingsError, known
+from unrolled.base.errors import SettingsError, known, within
 from unrolled.base.settings import complete
 
 T = TypeVar("T")
@@ -62,6 +62,12 @@ class Registry(Generic[T]):
         return {"kind": kind, **complete(self._kinds[kind], values, where, f"the {self.noun} '{kind}'")}
 
     def build(self, part: Part, *sizes: Any, where: str = "") -> T:
-        """Check ``part`` and construct it; ``sizes`` are its positional-only arguments."""
+        """Check ``part`` and construct it; ``sizes`` are its positional-only arguments.
+
+        A part says what is wrong with its own settings; the place that it stands at, ``where``, is put before.
+        """
         values = self.complete(part, where)
-        return self._kinds[values.pop("kind")](*sizes, **values)
+        try:
+            return self._kinds[values.pop("kind")](*sizes, **values)
+        except SettingsError as error:
+            raise SettingsError(within(where, str(error))) from error

@@ -69,7 +69,7 @@ class Copy(Bridge):
         super().__init__()
         if decoder and encoder != decoder:
             raise SettingsError(
-                f"[bridge] 'copy' needs encoder and decoder states of the same sizes, not {_words(encoder)} "
+                f"the bridge 'copy' needs encoder and decoder states of the same sizes, not {_words(encoder)} "
                 f"and {_words(decoder)}. Make cell, hidden_size and layers equal, one direction, or use 'projection'."
             )
         self.carries = bool(decoder)

@@ -15,14 +15,14 @@ ResidualFrom = StrictBool | Annotated[int, Ge(2)]
 """Residual connections: true (from the first layer that can have one), false, or the layer they start at."""
 
 
-def residual_from(residual: bool | int, earliest: int, layers: int, where: str) -> int:
+def residual_from(residual: bool | int, earliest: int, layers: int) -> int:
     """The first layer with a residual connection, counted from 1; past the last layer where there is none."""
     if residual is False:
         return layers + 1
     first = earliest if residual is True else residual
     if residual is not True and first > layers:
         raise SettingsError(
-            f"[{where}.residual] {first} was given, and there are {layers} layers: none would have a residual "
+            f"[residual] {first} was given, and there are {layers} layers: none would have a residual "
             "connection. Give at most the number of layers, or false."
         )
     return first

@@ -92,7 +92,7 @@ class Seq2Seq(nn.Module):
         super().__init__()
         if tie == "all" and source_vocabulary != target_vocabulary:
             raise SettingsError(
-                f"[model.tie] 'all' needs one vocabulary for both sides, and they have {source_vocabulary} and "
+                f"[tie] 'all' needs one vocabulary for both sides, and they have {source_vocabulary} and "
                 f"{target_vocabulary} symbols. Set text.joint to true, or tie the 'decoder' alone."
             )
         self.vocabulary_size = target_vocabulary
@@ -103,21 +103,21 @@ class Seq2Seq(nn.Module):
         self.embedding_factor = embedding_size**0.5 if embedding_scale == "root" else 1.0
         if tie == "all":
             self.target_embedding.weight = self.source_embedding.weight
-        self.encoder = ENCODERS.build(encoder, embedding_size, where="model.encoder")
-        self.decoder = DECODERS.build(decoder, embedding_size, self.encoder.output_size, where="model.decoder")
-        self.bridge = BRIDGES.build(bridge, self.encoder.layout, self.decoder.layout, where="model.bridge")
+        self.encoder = ENCODERS.build(encoder, embedding_size, where="encoder")
+        self.decoder = DECODERS.build(decoder, embedding_size, self.encoder.output_size, where="decoder")
+        self.bridge = BRIDGES.build(bridge, self.encoder.layout, self.decoder.layout, where="bridge")
         if not (self.bridge.carries or self.decoder.held):
             raise SettingsError(
-                "[model.bridge] nothing of the source reaches this decoder: it has no attention, its context comes "
+                "[bridge] nothing of the source reaches this decoder: it has no attention, its context comes "
                 "once, and the bridge is 'zeros'. Take the bridge 'projection', or set decoder.context to every_step."
             )
-        self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model")
+        self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="dropout")
         tied = self.target_embedding if tie != "none" else None
         self.output = Output(self.decoder.output_size, target_vocabulary, tied=tied)
         for name, wanted in (("copy", copy), ("coverage_loss", coverage_loss > 0)):
             if wanted and not self.decoder.attends:
                 raise SettingsError(
-                    f"[model.{name}] it was asked for, and this decoder has no attention: it looks nowhere. "
+                    f"[{name}] it was asked for, and this decoder has no attention: it looks nowhere. "
                     "Take the decoder query_before, query_after, gnmt or transformer."
                 )
         self.pointer = Pointer(self.decoder.output_size, source_vocabulary, target_vocabulary) if copy else None

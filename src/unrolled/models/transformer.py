@@ -62,10 +62,10 @@ class Entry(nn.Module):
     Vaswani et al. 2017 (arXiv:1706.03762, §3.5 and §5.4); both sides have one.
     """
 
-    def __init__(self, embedding_size: int, size: int, /, *, positions: Part, dropout: float, where: str) -> None:
+    def __init__(self, embedding_size: int, size: int, /, *, positions: Part, dropout: float) -> None:
         super().__init__()
         self.resize = nn.Linear(embedding_size, size, bias=False) if size != embedding_size else None
-        self.positions = POSITIONS.build(positions, size, where=f"{where}.positions")
+        self.positions = POSITIONS.build(positions, size, where="positions")
         self.dropout = dropout
 
     def forward(self, embedded: Tensor, first: int = 0) -> Tensor:
@@ -74,13 +74,13 @@ class Entry(nn.Module):
         return functional.dropout(self.positions(x, first), self.dropout, self.training)
 
 
-def width(embedding_size: int, hidden_size: int | None, heads: int, where: str) -> int:
+def width(embedding_size: int, hidden_size: int | None, heads: int) -> int:
     """The size of every vector of a Transformer; SettingsError where the heads do not share it evenly."""
     size = hidden_size or embedding_size
     if size % heads:
         named = "hidden_size" if hidden_size else "the embedding's size"
         raise SettingsError(
-            f"[{where}.heads] {heads} was given, and {named} {size} is not a multiple of it: every head has an equal "
+            f"[heads] {heads} was given, and {named} {size} is not a multiple of it: every head has an equal "
             f"share. Possible: {', '.join(str(count) for count in range(1, min(size, 32) + 1) if size % count == 0)}."
         )
     return size

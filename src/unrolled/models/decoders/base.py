@@ -60,6 +60,6 @@ DECODERS: Registry[Decoder] = Registry("decoder")
 
 def output_size(cell: Part) -> int:
     """The size of what a cell with these settings puts out."""
-    settings = CELLS.complete(cell, "model.decoder.cell")
+    settings = CELLS.complete(cell, "cell")
     size: int = settings.get("projection_size") or settings["hidden_size"]
     return size

@@ -45,8 +45,9 @@ class WindowDecoder(Decoder):
         super().__init__()
         self.window, self.embedding_size, self.dropout = window, embedding_size, dropout
         self.hidden = nn.Linear(window * embedding_size, hidden_size)
-        where = "model.decoder.attention"
-        self.attention = ATTENTIONS.build(attention, hidden_size, memory_size, where=where) if attention else None
+        self.attention = None
+        if attention is not None:
+            self.attention = ATTENTIONS.build(attention, hidden_size, memory_size, where="attention")
         read = memory_size if self.attention is None else self.attention.context_size
         self.readout = Readout((hidden_size, read), kind="tanh", size=readout_size)
         self.output_size = self.readout.output_size

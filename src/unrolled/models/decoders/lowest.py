@@ -39,13 +39,13 @@ class LowestAsks(Decoder):
         dropout: Part,
     ) -> None:
         super().__init__()
-        self.first_residual = residual_from(residual, 2, layers, "model.decoder")
+        self.first_residual = residual_from(residual, 2, layers)
         self.hidden_size = output_size(cell)
-        self.attention = ATTENTIONS.build(attention, self.hidden_size, memory_size, where="model.decoder.attention")
-        self.cell = CELLS.build(cell, embedding_size + self.attention.context_size, where="model.decoder.cell")
+        self.attention = ATTENTIONS.build(attention, self.hidden_size, memory_size, where="attention")
+        self.cell = CELLS.build(cell, embedding_size + self.attention.context_size, where="cell")
         above = self.hidden_size + (self.attention.context_size if self.context_above else 0)
         self.upper = nn.ModuleList(Recurrent(above, cell=cell) for _ in range(layers - 1))
-        self.dropout = DROPOUTS.build(dropout, where="model.decoder.dropout")
+        self.dropout = DROPOUTS.build(dropout, where="dropout")
         self.layout = (self.cell.state_sizes,) * layers
 
     context_above: bool

@@ -45,7 +45,7 @@ class QueryAfter(Decoder):
     ) -> None:
         super().__init__()
         hidden = output_size(cell)
-        self.attention = ATTENTIONS.build(attention, hidden, memory_size, where="model.decoder.attention")
+        self.attention = ATTENTIONS.build(attention, hidden, memory_size, where="attention")
         self.readout = Readout((hidden, self.attention.context_size), kind="tanh", size=readout_size)
         self.output_size = self.readout.output_size
         self.embedding_size = embedding_size

@@ -28,7 +28,7 @@ class Readout(nn.Module):
         super().__init__()
         if size is not None and (kind == "state" or size < 1):
             raise SettingsError(
-                f"[model.decoder.readout_size] {size} was given; "
+                f"[readout_size] {size} was given; "
                 + (
                     "the readout 'state' has the cell's own size. Leave it out."
                     if kind == "state"

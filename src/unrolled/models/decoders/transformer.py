@@ -99,15 +99,15 @@ class TransformerDecoder(Decoder):
         attention_dropout: Share = 0.0,
     ) -> None:
         super().__init__()
-        size = width(embedding_size, hidden_size, heads, "model.decoder")
+        size = width(embedding_size, hidden_size, heads)
         if alignment_layer is not None and alignment_layer > layers:
             raise SettingsError(
-                f"[model.decoder.alignment_layer] {alignment_layer} was given, and there are {layers} layers. "
+                f"[alignment_layer] {alignment_layer} was given, and there are {layers} layers. "
                 "Give one of them, counted from 1, or null."
             )
         self.shown = (alignment_layer or max(layers - 1, 1)) - 1
         self.source = nn.Linear(memory_size, size, bias=False) if size != memory_size else None
-        self.entry = Entry(embedding_size, size, positions=positions, dropout=dropout, where="model.decoder")
+        self.entry = Entry(embedding_size, size, positions=positions, dropout=dropout)
         self.layers = nn.ModuleList(
             Layer(
                 size,

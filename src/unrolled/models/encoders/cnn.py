@@ -39,7 +39,7 @@ class ConvolutionalEncoder(Encoder):
     ) -> None:
         super().__init__()
         self.width, self.dropout = width, dropout
-        self.positions = POSITIONS.build(positions, embedding_size, where="model.encoder.positions")
+        self.positions = POSITIONS.build(positions, embedding_size, where="positions")
         self.enter = nn.Linear(embedding_size, hidden_size)
         self.layers = nn.ModuleList(nn.Linear(width * hidden_size, 2 * hidden_size) for _ in range(layers))
         self.leave = nn.Linear(hidden_size, embedding_size)

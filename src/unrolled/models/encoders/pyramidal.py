@@ -38,7 +38,7 @@ class PyramidalEncoder(Encoder):
         self.lowest = Recurrent(embedding_size, cell=cell, bidirectional=True)
         size = self.lowest.output_size
         self.halving = nn.ModuleList(Recurrent(2 * size, cell=cell, bidirectional=True) for _ in range(layers))
-        self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model.encoder.dropout")
+        self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="dropout")
         self.output_size = size
         self.layout: Layout = sum((by_layer(layer.state_sizes, 1) for layer in self._stack()), ())
         self.reduction = 2**layers

@@ -42,7 +42,7 @@ class RecurrentEncoder(Encoder):
     ) -> None:
         super().__init__()
         self.reverse = reverse
-        self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="model.encoder.dropout")
+        self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="dropout")
         stacks: list[Recurrent] = []
         for count, both, adds in _stacks(layers, bidirectional, residual):
             stacks.append(
@@ -81,10 +81,10 @@ class RecurrentEncoder(Encoder):
 def _stacks(layers: int, bidirectional: bool | str, residual: bool | int) -> list[tuple[int, bool, bool]]:
     """(layers, two directions?, residual from its own second layer on?) of each stack, bottom first."""
     alone = bidirectional == "first"
-    first = residual_from(residual, 3 if alone else 2, layers, "model.encoder")
+    first = residual_from(residual, 3 if alone else 2, layers)
     if alone and residual == 2:
         raise SettingsError(
-            "[model.encoder.residual] 2 was given, but with bidirectional: first the second layer's input has two "
+            "[residual] 2 was given, but with bidirectional: first the second layer's input has two "
             "directions and its output one. Give 3 or more, or true."
         )
     starts = {1}

@@ -67,8 +67,8 @@ class TransformerEncoder(Encoder):
         attention_dropout: Share = 0.0,
     ) -> None:
         super().__init__()
-        size = width(embedding_size, hidden_size, heads, "model.encoder")
-        self.entry = Entry(embedding_size, size, positions=positions, dropout=dropout, where="model.encoder")
+        size = width(embedding_size, hidden_size, heads)
+        self.entry = Entry(embedding_size, size, positions=positions, dropout=dropout)
         self.layers = nn.ModuleList(
             Layer(
                 size,
