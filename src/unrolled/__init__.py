@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
-    from unrolled.pipeline import Model
+    from unrolled.pipeline import Model, Translator
     from unrolled.runs import train
 
 _PLACES = {
     "train": ("unrolled.runs", "train"),
     "Model": ("unrolled.pipeline", "Model"),
+    "Translator": ("unrolled.pipeline", "Translator"),
     "Explanation": ("unrolled.explain.explanation", "Explanation"),
     "layers": ("unrolled.layers", None),
 }
 
-__all__ = ["Explanation", "Model", "layers", "load", "train"]
+__all__ = ["Explanation", "Model", "Translator", "layers", "load", "train"]
 
 
 def load(folder: str, *, device: str = "auto") -> Model:
     """A saved model, on any device (``auto``: a GPU where there is one)."""
-    from unrolled.pipeline import Model
+    from unrolled.pipeline import load as opened
 
-    return Model.load(folder, device=device)
+    return opened(folder, device=device)
 
 
 class _Front(ModuleType):

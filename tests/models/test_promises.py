@@ -9,7 +9,7 @@ import torch
 from small_parts import DECODERS, ENCODERS
 
 from unrolled.base.protocol import END, SPECIALS, UNKNOWN
-from unrolled.pipeline import Model
+from unrolled.pipeline import Translator
 from unrolled.tasks.translate import Translate, copied_as
 from unrolled.text.texts import TextPair, TextSettings
 from unrolled.workshop.plan import plan
@@ -26,7 +26,7 @@ def texts() -> TextPair:
     return text
 
 
-def model(**settings: Any) -> Model:
+def model(**settings: Any) -> Translator:
     """A model with random weights that ends its outputs soon."""
     tree = {"model": {"embedding_size": 6, **settings}, "text": WORDS, "search": {"max_length": 6, "beam": 2}}
     planned, text = plan([("test", tree)]), texts()
@@ -36,7 +36,7 @@ def model(**settings: Any) -> Model:
         for weight in network.parameters():
             weight.normal_(std=0.5)
         network.output.bias[END] = 2.0
-    return Model(planned, text, network, device="cpu")
+    return Translator(planned, text, network, device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,11 @@ from unrolled.ship.card import Facts, PartLine, ScoreLine, TrustLine, card
 
 FULL = Facts(
     name="runs/phrases",
+    task="translate",
+    commands=["unrolled predict {} lines.txt", "unrolled explain {} 'one line'"],
+    python="predict(['one line'])",
+    tags=["sequence-to-sequence", "rnn"],
+    pipeline="translation",
     languages=["en", "fr"],
     licence="cc-by-4.0",
     data={
@@ -100,7 +105,7 @@ def test_the_hub_reads_its_front_matter() -> None:
 
 
 def test_a_bare_card_leaves_out_what_is_not_known() -> None:
-    text = card(Facts(name="m"))
+    text = card(Facts(name="m", task="tag"))
     assert re.findall(r"^## (.*)", text, re.M) == ["Use", "Scores", "Limits", "Licence"]
     assert "license" not in front(text) and "model-index" not in front(text) and "language" not in front(text)
     assert "None were taken" in text and "Not chosen yet" in text and "unrolled explain" not in text
@@ -110,7 +115,8 @@ def test_a_bare_card_leaves_out_what_is_not_known() -> None:
 @pytest.mark.parametrize("word", HOSTILE)
 def test_no_word_becomes_markup(word: str) -> None:
     text = card(
-        Facts(name=word, summary=word, data={word: word}, examples=[(word, word)], limits=[word], test_data=word,
+        Facts(task="tag", name=word, summary=word, data={word: word},
+              examples=[(word, word)], limits=[word], test_data=word,
               scores=[ScoreLine(word, 1.0, word)], trust=[TrustLine(word, word, word)],
               parts=[PartLine(word, word, 1, word)])
     )  # fmt: skip
@@ -143,6 +149,7 @@ def test_any_words_leave_the_card_whole(word: str) -> None:
     text = card(
         Facts(
             name=word,
+            task="translate",
             summary=word,
             licence="mit",
             test_data=word,
@@ -157,6 +164,6 @@ def test_any_words_leave_the_card_whole(word: str) -> None:
 
 
 def test_commands_survive_a_strange_folder_name() -> None:
-    text = card(Facts(name="my model'; rm -rf ~ ```"))
+    text = card(Facts(task="translate", commands=["unrolled predict {} lines.txt"], name="my model'; rm -rf ~ ```"))
     assert "unrolled predict 'my model'\"'\"'; rm -rf ~ ```' lines.txt" in text
     assert "````sh\n" in text

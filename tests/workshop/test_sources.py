@@ -6,14 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.base.errors import DataError
-from unrolled.workshop import sources
-from unrolled.workshop.sources import Sources, open_sources, share_of
+from unrolled.data import parts
+from unrolled.data.parts import share_of
+from unrolled.tasks import TASKS
+from unrolled.tasks.translate import pairs
+from unrolled.workshop.sources import Sources, open_sources, part_of, tables_of
 
 DATA = {"columns": None, "wrong_lines": "refuse", "valid_share": 0.05, "valid_rows": 1000}
 
 
 def opened(path, **data):
-    return open_sources(Sources(data=str(path)), ("source", "target"), DATA | data)
+    return open_sources(tables_of(Sources(data=str(path)), data.get("columns")), TASKS.build("translate"), DATA | data)
 
 
 @settings(max_examples=40, deadline=None)
@@ -43,7 +46,7 @@ def test_a_tiny_share_asks_for_no_memory(tmp_path):
 
 def test_few_of_many_digests_are_held():
     numbers = np.random.default_rng(0).permutation(200_000) / 200_000
-    kept = sources._smallest(iter(numbers.tolist()), 100)
+    kept = parts.smallest(iter(numbers.tolist()), 100)
     assert kept.tolist() == [i / 200_000 for i in range(100)]
 
 
@@ -68,7 +71,7 @@ def test_chosen_columns_keep_their_order_whatever_they_are_called(tmp_path, head
     path.write_text(header + "a0\tx0\na1\tx1\na2\tx2\n")
     rows = [*opened(path, columns=columns).train.rows(), *opened(path, columns=columns).valid.rows()]
     assert {row.fields[0][0] for row in rows} == {first}
-    left, right = sources.pairs_of(str(path), None, None, ",".join(map(str, columns)))
+    left, right = pairs(part_of(Sources(data=str(path)), TASKS.build("translate"), ",".join(map(str, columns))))
     assert {line[0] for line in left} == {first} and len(left) == len(right)
 
 
@@ -76,4 +79,4 @@ def test_chosen_columns_keep_their_order_whatever_they_are_called(tmp_path, head
 def test_columns_chosen_by_name_keep_their_order(tmp_path, names, first):
     path = tmp_path / "pairs.tsv"
     path.write_text("source\ttarget\na0\tx0\na1\tx1\n")
-    assert {line[0] for line in sources.pairs_of(str(path), None, None, names)[0]} == {first}
+    assert {line[0] for line in pairs(part_of(Sources(data=str(path)), TASKS.build("translate"), names))[0]} == {first}

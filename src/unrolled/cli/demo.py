@@ -114,7 +114,6 @@ def _write(folder: Path, built: Built) -> None:
 def _train(folder: Path, name: str, seed: int, assignments: Sequence[str], *, quiet: bool) -> Run:
     from unrolled.progress import Progress, say
     from unrolled.runs import Run
-    from unrolled.workshop.plan import DEFAULT_PRESET
     from unrolled.workshop.sources import Sources
 
     shutil.rmtree(folder / "model" / "training", ignore_errors=True)
@@ -124,7 +123,7 @@ def _train(folder: Path, name: str, seed: int, assignments: Sequence[str], *, qu
         test=str(folder / "data" / "test.tsv"),
     )
     flags = SETTINGS[name] | {"train": SETTINGS[name]["train"] | {"seed": seed, "stop_on": "exact_match"}}
-    run = Run(sources, folder / "model", preset=DEFAULT_PRESET, flags=flags, assignments=assignments)
+    run = Run(sources, folder / "model", preset="default", flags=flags, assignments=assignments)
     run.prepare()
     parameters = sum(tensor.numel() for tensor in run.network.parameters())
     say(f"{parameters:,} parameters; training …")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,17 +43,17 @@ def _open(model: str, source: int, target: int) -> tuple[nn.Module, list[str]]:
     from unrolled.workshop.plan import layers_of, plan, preset_names
 
     if model in preset_names() and not Path(model).exists():
-        from unrolled.models import MODELS
+        from unrolled.tasks import TASKS
 
         settings = plan(layers_of(model)).settings
-        tied = settings["text"]["joint"] or settings["model"].get("tie") == "all"
-        built: Any = MODELS.build(settings["model"], source, source if tied else target, where="model")
-        return built, [f"A preset, shown with {source:,} source and {source if tied else target:,} target symbols."]
+        network, sizes = TASKS.build(settings["task"]).sketch(settings, source, target)
+        return network, [f"A preset, shown with {sizes}."]
     if not Path(model).exists():
         raise UsageError(f"no folder and no preset is called '{model}'. {known(model, preset_names())}")
-    from unrolled.pipeline import Model
+    from unrolled.pipeline import load
 
-    opened = Model.load(model, device="cpu")
-    said = [f"Text: {opened.text.source.kind} → {opened.text.target.kind}."]
+    opened = load(model, device="cpu")
+    said = [f"Task: {opened.kind}. It does: {', '.join(opened.verbs())}."]
+    said += [f"The {name} is read as {how}." for name, how in opened.text.about().items()]
     said += [f"{score.name} {score.value:.3f} ({score.protocol})" for score in opened.scores]
     return opened.network, said

@@ -25,13 +25,13 @@ def explain(
     """Show which input words each output word looked at."""
     from unrolled.cli.output import draw, tell, tell_json
     from unrolled.explain.explanation import check_suffix
-    from unrolled.pipeline import Model
+    from unrolled.pipeline import load
     from unrolled.progress import say
 
     if to:
         check_suffix(to)
-    opened = Model.load(model, device=device)
-    found = opened.explain(text, target, trusted=trusted)
+    show, chosen = load(model, device=device).showing("explain", {"target": target, "untrusted": not trusted})
+    found = show(text, **chosen)
     if to:
         say(f"written: {found.to(to)}")
     if as_json:

@@ -23,16 +23,11 @@ def selfcheck(
 
     Exit code 4 if one does not hold.
     """
-    from itertools import islice
-
     from unrolled.cli.output import table, tell_json
-    from unrolled.data.lines import lines_of
-    from unrolled.pipeline import Model
-    from unrolled.workshop.promises import check_promises
+    from unrolled.pipeline import load
 
-    opened = Model.load(model, device=device)
-    given = list(islice(lines_of(file), lines)) if file else None
-    found = check_promises(opened, given, lines)
+    opened = load(model, device=device)
+    found = opened.promises(file, lines)
     if as_json:
         tell_json({"model": model, "device": str(opened.device), "checks": [one._asdict() for one in found]})
     else:

@@ -104,16 +104,11 @@ def _prepare(run: Run, *, keep: bool = True) -> None:
         say(sentence)
     run.prepare(keep=keep)
     parameters = sum(tensor.numel() for tensor in run.network.parameters())
-    text = run.text
-    say(
-        f"{len(run.corpus.batches()):,} training and {len(run.corpus.batches('valid')):,} validation rows; "
-        f"{text.source.vocabulary_size:,} source and {text.target.vocabulary_size:,} target symbols"
-        f"{' (shared)' if text.joint else ''}; {parameters:,} parameters."
-    )
-    batches = run.corpus.batches()
-    if batches.dropped or batches.cut:
-        what = "left out" if batches.dropped else "cut"
-        say(f"{batches.dropped + batches.cut:,} rows are longer than data.max_length and were {what}.")
+    rows = [len(run.corpus.store(name)) for name in ("train", "valid")]
+    read = "; ".join(f"{name}: {how}" for name, how in run.text.about().items())
+    say(f"{rows[0]:,} training and {rows[1]:,} validation rows; {read}; {parameters:,} parameters.")
+    for remark in run.corpus.batches().remarks():
+        say(remark)
 
 
 def _dry_run(run: Run, *, as_json: bool) -> None:

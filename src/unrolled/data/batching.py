@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -54,6 +54,15 @@ def collate(
     return Pairs(source, target, torch.as_tensor(np.array(rows, dtype=np.int64)))
 
 
+Columns = list[list[np.ndarray]]
+"""The ids of some rows, column by column in the store's order."""
+
+
+def collate_pairs(columns: Columns, rows: np.ndarray) -> Pairs:
+    """A batch of sequences to sequences; of one column a batch without targets."""
+    return collate(columns[0], columns[1] if len(columns) > 1 else None, rows)
+
+
 def _padded(rows: Sequence[Sequence[int] | np.ndarray], begin: bool) -> Tokens:
     shift = int(begin)
     lengths = np.array([len(row) for row in rows], dtype=np.int64) + shift
@@ -78,6 +87,10 @@ class Batches:
     ``max_length`` symbols on a side (specials not counted) are left out or cut, and counted in ``dropped`` and ``cut``.
     Unshuffled batches are sorted by length, the same each epoch.
 
+    ``specials`` says of the first columns how many special symbols padding adds to a row; they are the sides that count
+    and are cut. What other columns hold (a label) is handed on as it is. ``collate`` makes a batch of columns and row
+    numbers.
+
     Rows are sorted and shuffled ``planning.WINDOW`` at a time; more of them fall into windows of blocks from all over
     the store, drawn anew each epoch. What is held does not depend on how many rows there are.
     """
@@ -93,6 +106,8 @@ class Batches:
         max_length: int | None = None,
         too_long: Literal["drop", "cut"] = "drop",
         name: str = "line",
+        specials: Sequence[int] = (1, 2),
+        collate: Callable[[Columns, np.ndarray], Any] = collate_pairs,
     ) -> None:
         if (tokens is None) == (sentences is None):
             raise SettingsError("a batch is bounded by 'tokens' or by 'sentences': give exactly one of them.")
@@ -102,6 +117,8 @@ class Batches:
                 raise SettingsError(f"{setting} = {value} was given; it must be at least {bound}.")
         self.store, self.name = store, name
         self._seed, self._max_length = seed, max_length
+        self._specials = tuple(specials)[: len(store.columns)]
+        self._sides, self._collate = store.columns[: len(self._specials)], collate
         self._cutter = planning.Cutter(tokens, sentences, shuffle)
         self._drop = too_long == "drop"
         starts = range(0, len(store), planning.WINDOW) if max_length else ()
@@ -140,7 +157,7 @@ class Batches:
         return self._cutter.window(rows, self._padded_sizes(lengths), random)
 
     def _lengths(self, start: int, stop: int) -> list[np.ndarray]:
-        return [self.store.lengths(column, start, stop) for column in self.store.columns[:2]]
+        return [self.store.lengths(column, start, stop) for column in self._sides]
 
     def _long(self, lengths: Sequence[np.ndarray]) -> np.ndarray:
         return np.any([side > (self._max_length or _MOST) for side in lengths], axis=0)
@@ -148,13 +165,22 @@ class Batches:
     def _padded_sizes(self, lengths: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Symbols of each side as they stand in a tensor: cut, with END and in a target BEGIN."""
         limit = self._max_length or _MOST
-        return [np.minimum(side, limit) + specials for side, specials in zip(lengths, (1, 2), strict=False)]
+        return [np.minimum(side, limit) + specials for side, specials in zip(lengths, self._specials, strict=True)]
 
-    def load(self, rows: np.ndarray) -> Pairs:
+    def load(self, rows: np.ndarray) -> Any:
         """The padded tensors of ``rows``."""
-        limit = self._max_length
-        sides = [[row[:limit] for row in self.store.take(column, rows)] for column in self.store.columns[:2]]
-        return collate(sides[0], sides[1] if len(sides) == 2 else None, rows)
+        columns = []
+        for column in self.store.columns:
+            limit = self._max_length if column in self._sides else None
+            columns.append([row[:limit] for row in self.store.take(column, rows)])
+        return self._collate(columns, rows)
+
+    def remarks(self) -> list[str]:
+        """Sentences about what is not used of the rows."""
+        if not (self.dropped or self.cut):
+            return []
+        what = "left out" if self.dropped else "cut"
+        return [f"{self.dropped + self.cut:,} rows are longer than data.max_length and were {what}."]
 
     def places(self, rows: np.ndarray) -> list[str]:
         """Where ``rows`` stand in the user's file: ``pairs.tsv:12``."""
@@ -165,7 +191,7 @@ class Batches:
         return len(rows) * sum(int(side.max(initial=0)) for side in self._sizes_of(rows))
 
     def _sizes_of(self, rows: np.ndarray) -> list[np.ndarray]:
-        taken = [self.store.take(column, rows) for column in self.store.columns[:2]]
+        taken = [self.store.take(column, rows) for column in self._sides]
         return self._padded_sizes([np.array([len(row) for row in side], dtype=np.int32) for side in taken])
 
     def longest(self) -> np.ndarray:

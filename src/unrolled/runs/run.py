@@ -6,33 +6,27 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 from unrolled.base.errors import SettingsError, UnrolledError, UsageError, known
-from unrolled.pipeline import Model
+from unrolled.pipeline import TRAINED, Model, load
 from unrolled.progress import Progress
 from unrolled.runs import place
-from unrolled.runs.corpus import Corpus, pairs
-from unrolled.search import SearchSettings
-from unrolled.tasks import TASKS
-from unrolled.workshop.plan import Plan, layers_of, plan
+from unrolled.runs.choosing import choose
+from unrolled.runs.corpus import Corpus
+from unrolled.tasks import TASKS, Carried, Task, Validation
+from unrolled.tasks.base import texts_of
+from unrolled.workshop.plan import USUAL_TASK, Plan, layers_of, plan, task_of
 from unrolled.workshop.saving import TRAINING
-from unrolled.workshop.sizing import UNSIZED, size_to
 from unrolled.workshop.sources import Sources, Tables, open_sources
 
 if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.train.reports import Report, Trial
-
-VALID_OUTPUTS = 500
-"""Validation rows that are translated at each validation; the loss is taken over all of them."""
-
-TRUSTED = 50
-"""Validation rows over which the faithfulness of attention is measured at the end."""
 
 
 class Run:
@@ -62,20 +56,22 @@ class Run:
         self.start = start or record.get("start")
         self.sources = sources if sources.files() else Sources(**record.get("sources", {}))
         resumed = record.get("settings") or (_settings_of(self.start) if self.start else None)
-        layers = layers_of(preset, config, flags, assignments, resumed)
-        first = plan(layers if resumed else [("sized", UNSIZED), *layers])
-        self.task = TASKS.build(first.settings["task"])
-        self.tables: Tables = open_sources(self.sources, self.task.columns, first.settings["data"])
-        self.said = list(self.tables.said)
+        given = layers_of(preset, config, flags, assignments, resumed)
+        layers, tables, self.said = choose(given, self.sources, resumed=resumed is not None)
+        unsized = TASKS[task_of(layers) or USUAL_TASK].unsized  # type: ignore[attr-defined]
+        first = plan(layers if resumed else [("sized", unsized), *layers])
+        self.task: Task[Any] = TASKS.build(first.settings["task"])
+        self.tables: Tables = open_sources(tables, self.task, first.settings["data"])
+        self.said += self.tables.said
         if resume and not place.has_checkpoint(self.out):
             self.said.append(f"{self.out}: the run had no checkpoint yet; it begins at the first step.")
-        sized = size_to(self.tables.train) if not resumed else None
+        sized = self.task.size(self.tables.train) if not resumed else None
         self.plan: Plan = plan([*([(sized.origin, sized.tree)] if sized else []), *layers])
         if sized is not None:
-            self.said += sized.sentences(self.plan.origins)
+            self.said += sized.said(self.plan.origins)
         if "train.stop_on" not in self.plan.origins:
             self.plan.settings["train"]["stop_on"] = self.task.stop_on
-        _refuse_unknown_score(self.plan.settings["train"]["stop_on"])
+        _refuse_unknown_score(self.plan.settings["train"]["stop_on"], self.task)
         self.seconds = 0.0
         self._lock: TextIO | None = None
 
@@ -103,7 +99,7 @@ class Run:
                 self._write_record()
         self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
         if self.world.first and not (self.resume and (self.folder / "text").is_dir()):
-            self.corpus.learn_text(Model.load(self.start, device="cpu").text if self.start else None)
+            self.corpus.learn_text(load(self.start, device="cpu").text if self.start else None)
         self.world.tell(None)
         self.text = self.corpus.open_text()
         if self.world.first:
@@ -112,7 +108,7 @@ class Run:
         torch.manual_seed(train["seed"])
         self.network: nn.Module = self.task.network(self.plan.settings["model"], self.text)
         if self.start:
-            self.network.load_state_dict(Model.load(self.start, device="cpu").network.state_dict())
+            self.network.load_state_dict(load(self.start, device="cpu").network.state_dict())
 
     def _write_record(self, *, finished: bool = False) -> None:
         record = {"sources": self.sources.files(), "settings": self.plan.settings, "start": self.start}
@@ -135,19 +131,22 @@ class Run:
 
         settings = TrainSettings(**self.plan.settings["train"])
 
+        carried: Carried = {}
+
         def loss(network: nn.Module, batch: Any) -> Any:
-            training = network.training
-            return self.task.loss(
-                network,
-                batch,
-                settings.label_smoothing if training else 0.0,
-                settings.sampling if training else 0.0,
-            )
+            smoothing, sampling = (settings.label_smoothing, settings.sampling) if network.training else (0.0, 0.0)
+            return self.task.loss(network, batch, smoothing, sampling, carried=carried)
 
         record = {name: value for name, value in self.plan.settings.items() if name not in ("train", "search")}
         record["rows"] = {name: self.corpus.store(name).fingerprint for name in ("train", "valid")}
         return Trainer(
-            self.network, loss, settings, folder=self.folder / "checkpoints", record=record, world=self.world
+            self.network,
+            loss,
+            settings,
+            folder=self.folder / "checkpoints",
+            record=record,
+            world=self.world,
+            carried=carried,
         )
 
     def dry_run(self) -> Trial:
@@ -158,9 +157,10 @@ class Run:
         """Train to the end, report by report."""
         from unrolled.train.reports import Stopped
 
-        self.training = trainer = self.trainer()
+        trainer = self.trainer()
+        validate = self._validation(trainer.autocast)
         noted = not self.resume
-        for report in trainer.fit(self.corpus.batches(), self.validate, resume=self.resume):
+        for report in trainer.fit(self.corpus.batches(), validate, resume=self.resume):
             if not noted and self.world.first:  # not before the checkpoint was taken up: it may be refused
                 self._write_record()
             noted = True
@@ -169,68 +169,42 @@ class Run:
             yield report
         trainer.restore_best()
 
-    def validate(self, network: nn.Module) -> dict[str, float]:
-        """Loss and perplexity over all validation rows; BLEU, chrF, … of the argmax outputs of the first ones."""
+    def _validation(self, forward: Callable[[], Any]) -> Callable[[nn.Module], dict[str, float]]:
+        """What scores a network on the validation rows, which are read once."""
         import torch
 
-        from unrolled.tasks.translate import perplexity, translate, validation_scores
+        @cache
+        def rows(most: int) -> list[tuple[str, ...]]:
+            return texts_of(self.tables.valid, most)
 
         batches = self.corpus.batches("valid")
-        total, count = 0.0, 0
-        device = self.world.device
-        with torch.inference_mode(), self.training.autocast():
-            for rows in batches.plan(0):
-                batch = _to(batches.load(rows), device)
-                found = self.task.loss(network, batch)
-                total, count = total + float(found.total), count + found.count
-        loss = total / max(count, 1)
-        scores = {"loss": loss, "perplexity": perplexity(loss)}
-        from unrolled.models.stepper import TorchStepper
 
-        sources, references = self._translated
-        outputs = [""] * len(sources)
-        engine = TorchStepper(cast("Any", network), device)
-        for line, best in translate(engine, self.text, sources, SearchSettings(kind="argmax"), sentences=128):
-            outputs[line] = best[0].text if best else ""
-        return scores | validation_scores(outputs, references)
+        def validate(network: nn.Module) -> dict[str, float]:
+            with torch.inference_mode():
+                return self.task.validate(Validation(network, self.text, rows, batches, self.world.device, forward))
 
-    @cached_property
-    def _translated(self) -> tuple[list[str], list[str]]:
-        """The validation rows that are translated: to find them among a million lines takes a while."""
-        return pairs(self.tables.valid, VALID_OUTPUTS)
+        return validate
 
     # --- after training -------------------------------------------------------------------------------------------
 
     def finish(self, *, device: str = "auto") -> Model:
         """The best weights as a model, scored on the test (or validation) rows, saved in ``out`` with its card."""
-        model = Model(self.plan, self.text, self.network, device=device)
+        model = TRAINED[self.plan.settings["task"]["kind"]](self.plan, self.text, self.network, device=device)
         part, name = (self.tables.test, "test") if self.tables.test else (self.tables.valid, "validation")
-        sources, references = pairs(part)
         started = time.monotonic()
-        model.scores = model.evaluate(sources, references)
+        tested = model.test(part)
+        model.scores = tested.scores
         model.record = {
             **self.facts(),
-            "scored_on": {"part": name, "path": part.table.path.name, "rows": len(sources)},
+            "scored_on": {"part": name, "path": part.table.path.name, "rows": tested.rows},
             "scoring_seconds": round(time.monotonic() - started, 1),
-            "faithfulness": self._faithfulness(model),
+            **model.measured(self.tables.valid),
         }
         model.save(self.out)
         self._write_record(finished=True)
         if self._lock is not None:
             self._lock.close()
         return model
-
-    def _faithfulness(self, model: Model) -> dict[str, Any] | None:
-        from unrolled.workshop.seeing import trust
-
-        sources, targets = pairs(self.tables.valid, TRUSTED)
-        both = [(left, right) for left, right in zip(sources, targets, strict=True) if left.strip() and right.strip()]
-        try:
-            pictures = model.align([left for left, _ in both], [right for _, right in both])
-        except UsageError:
-            return None
-        found = trust(model.network, model.text, pictures, device=model.device)
-        return {name: one._asdict() for name, one in found.items()}
 
     def facts(self) -> dict[str, Any]:
         """How the model came about, for its card: data, time, machine, versions."""
@@ -258,19 +232,10 @@ def _settings_of(folder: str) -> dict[str, Any]:
     return dict(read(folder).settings)
 
 
-def _to(batch: Any, device: Any) -> Any:
-    if isinstance(batch, tuple):
-        return type(batch)(*(_to(part, device) for part in batch))
-    return batch.to(device)
-
-
-def _refuse_unknown_score(name: str | None) -> None:
+def _refuse_unknown_score(name: str | None, task: Task[Any]) -> None:
     """SettingsError now, not after the first validation."""
-    from unrolled.tasks.translate import SCORED
-
-    scores = ["loss", "perplexity", *(kind for kind in SCORED if kind != "ter")]
-    if name is not None and name not in scores:
-        raise SettingsError(f"[train.stop_on] no validation score is called '{name}'. {known(name, scores)}")
+    if name is not None and name not in task.measures:
+        raise SettingsError(f"[train.stop_on] no validation score is called '{name}'. {known(name, task.measures)}")
 
 
 def train(

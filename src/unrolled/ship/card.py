@@ -41,7 +41,11 @@ class Facts:
     """What the card says. Empty groups are left out; mappings are shown as tables in their order."""
 
     name: str
-    task: str = "translate"
+    task: str
+    commands: Sequence[str] = ()  # shell lines that use it, "{}" where its folder stands
+    python: str = ""  # an expression on ``model`` that uses it
+    tags: Sequence[str] = ()
+    pipeline: str | None = None  # the Hub's name of the task
     summary: str = ""
     languages: Sequence[str] = ()  # ISO 639 codes
     licence: str | None = None  # an identifier of the Hub, e.g. "apache-2.0"; None: the user has still to choose
@@ -81,14 +85,9 @@ def _front(facts: Facts) -> str:
     if facts.languages:
         tree["language"] = [str(language) for language in facts.languages]
     tree |= {"library_name": "unrolled"}
-    if facts.task == "translate":
-        tree["pipeline_tag"] = "translation"
-    tree["tags"] = [
-        "unrolled",
-        "sequence-to-sequence" if facts.task == "translate" else facts.task,
-        "rnn",
-        "safetensors",
-    ]
+    if facts.pipeline:
+        tree["pipeline_tag"] = facts.pipeline
+    tree["tags"] = ["unrolled", *facts.tags, "safetensors"]
     finite = [score for score in facts.scores if math.isfinite(score.value)]
     if finite:
         tree["metrics"] = list(dict.fromkeys(_slug(score.name) for score in finite))
@@ -113,11 +112,10 @@ def _summary(facts: Facts) -> str:
 
 def _use(facts: Facts) -> str:
     folder = _argument(facts.name)
-    lines = [f"unrolled predict {folder} lines.txt"]
-    if facts.trust:
-        lines.append(f"unrolled explain {folder} 'one line' --to picture.svg")
-    lines += [f"unrolled evaluate {folder} pairs.tsv", f"unrolled describe {folder}"]
-    python = f"import unrolled\n\nmodel = unrolled.load({_clean(facts.name)!r})\nmodel.predict(['one line'])"
+    lines = [line.replace("{}", folder) for line in facts.commands]
+    lines.append(f"unrolled describe {folder}")
+    python = f"import unrolled\n\nmodel = unrolled.load({_clean(facts.name)!r})"
+    python += f"\nmodel.{facts.python}" if facts.python else ""
     return f"## Use\n\n{_block('sh', chr(10).join(lines))}\n\n{_block('python', python)}"
 
 

@@ -3,38 +3,231 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+from unrolled.base.errors import SettingsError, known
 from unrolled.base.protocol import Loss
 from unrolled.base.registry import Registry
+from unrolled.base.settings import Tree
+from unrolled.data.parts import Part, hold_out
+from unrolled.data.table import Table
+from unrolled.text.base import Text
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
-    from unrolled.text.texts import TextPair
-    from unrolled.text.tokenizer import Tokenizer
+    from unrolled.data.store import Encoder, Store
+
+T = TypeVar("T", bound=Text)
+
+Carried = dict[str, "Tensor"]
+"""What a loss keeps from one batch to the next, by name; each process has its own, and checkpoints hold it."""
 
 
-class Task(ABC):
-    """One kind of example, from a row of the user's table to a loss and to scores."""
+class Batches(Protocol):
+    """How rows fall into batches, epoch by epoch: what training asks for (see `unrolled.train.corpus.Batches`), and
+    ``remarks``."""
 
-    columns: tuple[str, ...]
+    def plan(self, epoch: int) -> Sequence[Any]: ...
+
+    def load(self, rows: Any) -> Any: ...
+
+    def places(self, rows: Any) -> list[str]: ...
+
+    def longest(self) -> Any: ...
+
+    def remarks(self) -> list[str]:
+        """Sentences about what is not used of the rows."""
+        ...
+
+
+class Validation(NamedTuple):
+    """What a task validates: the network as it would be kept, and the validation rows."""
+
+    network: nn.Module
+    text: Any  # the task's own
+    rows: Callable[[int], list[tuple[str, ...]]]  # the first so many rows as text, read once
+    batches: Batches  # the rows as batches
+    device: Any
+    forward: Callable[[], AbstractContextManager[object]]  # the context of a forward pass: its precision
+
+
+class Sized(NamedTuple):
+    """A layer of settings below all others, and what it rests on."""
+
+    origin: str
+    tree: Tree
+    said: Callable[[Mapping[str, str]], list[str]]  # what to say of it, given where each setting came from in the end
+
+
+class Manual(NamedTuple):
+    """How a card says that models of a task are used, and how a hub finds them."""
+
+    commands: tuple[str, ...]  # shell lines, "{}" where the model's folder stands
+    python: str  # an expression on ``model``
+    attending: tuple[str, ...] = ()  # more shell lines for models with attention
+    tags: tuple[str, ...] = ()
+    pipeline: str | None = None  # the hub's name of the task
+
+
+class Task(ABC, Generic[T]):
+    """One kind of example, from a row of the user's table to a loss and to scores.
+
+    Keyword-only parameters of a task's constructor are its settings (the section ``task``).
+    """
+
+    columns: ClassVar[tuple[str, ...]]
     """Columns of a row, in order."""
 
-    stop_on: str
+    noun: ClassVar[str]
+    """What one row is: a pair, a text, a sentence."""
+
+    text: ClassVar[type[Text]]
+    """What turns rows into ids and back."""
+
+    read_by: ClassVar[Mapping[str, str]]
+    """Of each column of running text, the setting of its tokenizer: ``{"source": "text.source"}``."""
+
+    models: ClassVar[tuple[str, ...]]
+    """Kinds of model that it trains, the usual one first."""
+
+    preset: ClassVar[str]
+    """The preset where none is named."""
+
+    stop_on: ClassVar[str]
     """The validation score that decides which weights are the best, where the settings name none."""
 
+    measures: ClassVar[tuple[str, ...]]
+    """The scores that ``validate`` gives."""
+
+    manual: ClassVar[Manual]
+
+    unsized: ClassVar[Tree] = {}
+    """What stands in the place of a Sized tree while the data are not opened yet, so that a size alone can be set."""
+
+    instead: ClassVar[str] = ""
+    """Ends the sentence about a table that has too few columns: what else can be given."""
+
+    plain: ClassVar[bool] = False
+    """A file whose name tells no format is read as running text, whatever it looks like."""
+
+    # --- settings and data ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def recognises(cls, table: Table) -> str | None:  # noqa: ARG003
+        """A sentence that says why ``table`` looks like data of this task; None where it does not."""
+        return None
+
+    def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
+        """Which of a table's columns are the task's, in its order, by their names; None where these do not tell."""
+        if not all(name in columns for name in self.columns):
+            return None
+        return tuple(columns.index(name) for name in self.columns)
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        """SettingsError where complete settings of several sections do not fit together."""
+        kind = settings["model"]["kind"]
+        if kind not in self.models:
+            raise SettingsError(
+                f"[model] the model '{kind}' is not for the task '{settings['task']['kind']}'. "
+                f"{known(kind, self.models)}"
+            )
+
+    def size(self, part: Part) -> Sized | None:  # noqa: ARG002
+        """Settings that follow from the data; None where none do."""
+        return None
+
+    def divide(self, part: Part, data: Mapping[str, Any]) -> tuple[Part, Part, str]:
+        """Training and validation rows where no validation data are given, and a sentence about it."""
+        return hold_out(part, data, self.columns[0])
+
+    def learn(self, settings: Mapping[str, Any], part: Part) -> T:
+        """The text side (``settings``: the section ``text``), learnt on training rows."""
+        learnt: Any = self.text.learn(settings, lambda: (row.fields for row in part.rows()))
+        return learnt
+
     @abstractmethod
-    def encoders(self, text: TextPair) -> dict[str, Tokenizer]:
+    def encoders(self, text: T) -> Mapping[str, Encoder]:
         """What turns each column's text into ids, by column."""
 
-    @abstractmethod
-    def network(self, settings: dict[str, Any], text: TextPair) -> nn.Module:
-        """The model that ``settings`` describe, sized to the vocabulary."""
+    def store(self, folder: Path, part: Part, text: T, mark: str) -> Store:
+        """The rows of ``part`` as ids in ``folder``; those that are there with the same ``mark`` are kept."""
+        from unrolled.data.store import Store
+
+        return Store.encode(folder, part.rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
 
     @abstractmethod
-    def loss(self, network: nn.Module, batch: Any, smoothing: float = 0.0, sampling: float = 0.0) -> Loss:
-        """The summed loss of a batch; calls ``network(...)`` once, so that it may be wrapped for many processes."""
+    def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
+        """How rows are batched: anew each epoch to ``train``, else the same always. ``settings`` are a run's whole
+        tree, ``name`` is the file that messages name."""
+
+    # --- the model ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def network(self, settings: Mapping[str, Any], text: T) -> nn.Module:
+        """The network that ``settings`` (the section ``model``) describe, sized to the text."""
+
+    @abstractmethod
+    def sketch(self, settings: Mapping[str, Any], source: int, target: int) -> tuple[nn.Module, str]:
+        """The network of a whole settings tree for ``source`` symbols in and ``target`` out; a sentence on the sizes.
+        ``settings`` are complete."""
+
+    @abstractmethod
+    def loss(
+        self,
+        network: nn.Module,
+        batch: Any,
+        smoothing: float = 0.0,
+        sampling: float = 0.0,
+        *,
+        carried: Carried | None = None,
+    ) -> Loss:
+        """The summed loss of a batch; calls ``network(...)`` once, so that it may be wrapped for many processes.
+
+        ``carried`` is what the loss may read of the batch before and writes for the batch to come; None: nothing.
+        """
+
+    @abstractmethod
+    def validate(self, given: Validation) -> dict[str, float]:
+        """The scores called ``measures`` on the validation rows. Gradients are off, the network evaluates."""
+
+    def mean_loss(self, given: Validation) -> float:
+        """The loss over all validation rows, a symbol."""
+        total, count = 0.0, 0
+        carried: Carried = {}
+        with given.forward():
+            for rows in given.batches.plan(0):
+                batch = moved(given.batches.load(rows), given.device)
+                found = self.loss(given.network, batch, carried=carried)
+                total, count = total + float(found.total), count + int(found.count)
+        return total / max(count, 1)
 
 
-TASKS: Registry[Task] = Registry("task")
+def moved(batch: Any, device: Any) -> Any:
+    """A batch (a tree of named tuples and tensors) on ``device``."""
+    if isinstance(batch, tuple):
+        return type(batch)(*(moved(part, device) for part in batch))
+    return batch if batch is None else batch.to(device)
+
+
+TASKS: Registry[Task[Any]] = Registry("task")
+"""What is an example, its loss and its scores: one file a task."""
+
+
+def recognise(tables: Mapping[str, Table], usual: str) -> tuple[str, str]:
+    """(task, sentence) of the data: the first that recognises the training table, else the ``usual`` one."""
+    table = tables.get("train") or next(iter(tables.values()))
+    for kind in TASKS:
+        found = TASKS[kind].recognises(table)  # type: ignore[attr-defined]
+        if found is not None:
+            return kind, f"{found} The task is {kind} (another: --task)."
+    return usual, ""
+
+
+def texts_of(part: Part, most: int | None = None) -> list[tuple[str, ...]]:
+    """The fields of the first rows."""
+    return [row.fields for row in islice(part.rows(), most)]

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from unrolled.base.errors import DataError
+from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.protocol import END, Loss, Stepper
+from unrolled.data.parts import Part
 from unrolled.search import Hypothesis, SearchSettings, decode, replace_unknown
-from unrolled.tasks.base import TASKS, Task
+from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, texts_of
+from unrolled.tasks.sizing import size_columns
+from unrolled.text.texts import TextPair
 
 if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.data.batching import Pairs
+    from unrolled.data.store import Store
     from unrolled.models import Seq2Seq
     from unrolled.tasks.scores import Score
-    from unrolled.text.texts import TextPair
     from unrolled.text.tokenizer import Encoded, Tokenizer
 
 SCORED = ("bleu", "chrf", "ter", "exact_match", "cer")
 """Measures of a translation, in the order they are shown."""
+
+
+VALID_OUTPUTS = 500
+"""Validation rows that are translated at each validation; the loss is taken over all of them."""
 
 
 class Translation(NamedTuple):
@@ -36,16 +43,57 @@ class Translation(NamedTuple):
 
 
 @TASKS.register("translate")
-class Translate(Task):
+class Translate(Task[TextPair]):
     """Pairs of texts. Trained on the gold previous symbol (teacher forcing) unless ``sampling`` is above 0."""
 
     columns = ("source", "target")
+    noun = "pair"
+    text = TextPair
+    read_by = {"source": "text.source", "target": "text.target"}
+    models = ("seq2seq",)
+    preset = "default"
     stop_on = "chrf"
+    measures = ("loss", "perplexity", *(kind for kind in SCORED if kind != "ter"))
+    unsized = {"text": {"source": {"kind": "bpe"}, "target": {"kind": "bpe"}}}
+    instead = ", or give parallel files with --source and --target"
+    manual = Manual(
+        commands=("unrolled predict {} lines.txt", "unrolled evaluate {} pairs.tsv"),
+        attending=("unrolled explain {} 'one line' --to picture.svg",),
+        python="predict(['one line'])",
+        tags=("sequence-to-sequence", "rnn"),
+        pipeline="translation",
+    )
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        if settings["model"].get("tie") == "all" and not settings["text"]["joint"]:
+            raise SettingsError(
+                "[model.tie] 'all' needs one vocabulary for both sides. Set text.joint to true, or tie 'decoder'."
+            )
+
+    def size(self, part: Part) -> Sized:
+        return size_columns(part, {"text.source": 0, "text.target": 1})
 
     def encoders(self, text: TextPair) -> dict[str, Tokenizer]:
         return {"source": text.source, "target": text.target}
 
-    def network(self, settings: dict[str, Any], text: TextPair) -> nn.Module:
+    def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
+        from unrolled.data.batching import Batches as Bucketed
+
+        training, data = settings["train"], settings["data"]
+        sentences = training["batch_sentences"]
+        return Bucketed(
+            store,
+            tokens=None if sentences else training["batch_tokens"],
+            sentences=sentences,
+            seed=training["seed"],
+            shuffle=train,
+            max_length=data["max_length"],
+            too_long=data["too_long"],
+            name=name,
+        )
+
+    def network(self, settings: Mapping[str, Any], text: TextPair) -> nn.Module:
         from unrolled.models import MODELS, Seq2Seq
 
         model = MODELS.build(settings, text.source.vocabulary_size, text.target.vocabulary_size, where="model")
@@ -53,13 +101,48 @@ class Translate(Task):
             model.pointer.point(copied_as(text))
         return model
 
-    def loss(self, network: nn.Module, batch: Pairs, smoothing: float = 0.0, sampling: float = 0.0) -> Loss:
+    def sketch(self, settings: Mapping[str, Any], source: int, target: int) -> tuple[nn.Module, str]:
+        from unrolled.models import MODELS
+
+        if settings["text"]["joint"] or settings["model"].get("tie") == "all":
+            target = source
+        model = MODELS.build(settings["model"], source, target, where="model")
+        return model, f"{source:,} source and {target:,} target symbols"
+
+    def loss(
+        self,
+        network: nn.Module,
+        batch: Pairs,
+        smoothing: float = 0.0,
+        sampling: float = 0.0,
+        *,
+        carried: Carried | None = None,  # noqa: ARG002
+    ) -> Loss:
         source, target = batch.source, batch.target
         if target is None:
             raise DataError("the batch has no target column: there is nothing to learn from.")
         given = source.ids, source.mask, target.ids, target.mask
         total = cast("Seq2Seq", network).loss(*given, smoothing=smoothing, sampling=sampling)
         return Loss(total, int(target.mask[:, 1:].sum()))
+
+    def validate(self, given: Validation) -> dict[str, float]:
+        """Loss and perplexity over all rows; BLEU, chrF, … of the argmax outputs of the first ones."""
+        from unrolled.models.stepper import TorchStepper
+
+        loss = self.mean_loss(given)
+        rows = given.rows(VALID_OUTPUTS)
+        sources, references = [row[0] for row in rows], [row[1] for row in rows]
+        outputs = [""] * len(sources)
+        engine = TorchStepper(cast("Any", given.network), given.device)
+        for line, best in translate(engine, given.text, sources, SearchSettings(kind="argmax"), sentences=128):
+            outputs[line] = best[0].text if best else ""
+        return {"loss": loss, "perplexity": perplexity(loss), **validation_scores(outputs, references)}
+
+
+def pairs(part: Part, most: int | None = None) -> tuple[list[str], list[str]]:
+    """The sources and targets of the first rows, as text."""
+    rows = texts_of(part, most)
+    return [fields[0] for fields in rows], [fields[1] for fields in rows]
 
 
 def copied_as(text: TextPair) -> list[int]:

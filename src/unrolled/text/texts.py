@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from unrolled.base.errors import SettingsError, UnrolledError
 from unrolled.base.registry import Part
+from unrolled.text.base import Rows, Text
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 
 
@@ -22,8 +23,10 @@ class TextSettings:
     joint: bool = False
 
 
-class TextPair:
+class TextPair(Text):
     """The tokenizers of source and target; with a joint vocabulary they are the same object."""
+
+    settings = TextSettings
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
         self.source = source
@@ -45,6 +48,12 @@ class TextPair:
         shared = TOKENIZERS.build(source)
         return TextPair(shared, shared)
 
+    @classmethod
+    def learn(cls, settings: Mapping[str, Any], rows: Rows) -> TextPair:
+        pair = TextPair.build(TextSettings(**settings))
+        pair.train((row[0] for row in rows()), (row[1] for row in rows()))
+        return pair
+
     @property
     def joint(self) -> bool:
         return self.source is self.target
@@ -56,6 +65,11 @@ class TextPair:
         else:
             self.source.train(sources)
             self.target.train(targets)
+
+    def about(self) -> dict[str, str]:
+        sides = {"source": self.source, "target": self.target}
+        said = {name: f"{side.kind}, {side.vocabulary_size:,} symbols" for name, side in sides.items()}
+        return said | ({"target": f"{said['target']} (shared)"} if self.joint else {})
 
     def fingerprint(self) -> str:
         return f"{self.source.fingerprint()} {self.target.fingerprint()}"
@@ -74,9 +88,8 @@ class TextPair:
             (folder / f"{name}.json").unlink(missing_ok=True)
             (folder / f"{name}.settings.json").unlink(missing_ok=True)
 
-    @staticmethod
-    def load(folder: str | Path) -> TextPair:
-        """Raises DataError for a missing or damaged file."""
+    @classmethod
+    def load(cls, folder: str | Path) -> TextPair:
         folder = Path(folder)
         if (folder / "joint.json").exists():
             shared = Tokenizer.load(folder / "joint.json")

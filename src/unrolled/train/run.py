@@ -37,6 +37,7 @@ class Run:
         average: Average,
         stopping: Stopping,
         world: World,
+        carried: dict[str, Tensor],
         record: Mapping[str, Any],
     ) -> None:
         self.model = model
@@ -47,6 +48,7 @@ class Run:
         self.stopping = stopping
         self.position = Position()
         self.world = world
+        self.carried = carried
         self.record = json.loads(json.dumps(record))  # as it is read back: lists, no tuples
         self._best: dict[str, Tensor] | None = None  # where no folder keeps them
 
@@ -58,6 +60,11 @@ class Run:
             "optimizer": self._optimizer_state(),
             "random": {f"{rank}.{key}": value for rank, state in enumerate(states) for key, value in state.items()},
             "average": self.average.state(),
+            "carried": {
+                f"{rank}.{key}": value
+                for rank, kept in enumerate(self.world.collect({k: v.cpu() for k, v in self.carried.items()}))
+                for key, value in kept.items()
+            },
         }
         state = {
             "position": asdict(self.position),
@@ -72,6 +79,11 @@ class Run:
             return path
 
         return self.world.first_does(write)
+
+    def keep(self, carried: Mapping[str, Tensor]) -> None:
+        """Put ``carried`` in the place of what the loss keeps."""
+        self.carried.clear()
+        self.carried.update(carried)
 
     def save_best(self, folder: Path | None) -> Path | None:
         """Keep the weights that were validated just now: in the folder, or without one in memory."""
@@ -134,12 +146,17 @@ class Run:
                 setattr(self.position, name, value)
         self.stopping.restore(state["stopping"])
         self.schedule.restore(state["schedule"])
-        prefix = f"{self.world.rank}."
-        own = {key.removeprefix(prefix): v for key, v in saved.tensors["random"].items() if key.startswith(prefix)}
+        own = self._mine(saved.tensors["random"])
         if state["record"]["machine"]["processes"] == self.world.size and own:
             randomness.restore(randomness.unpack(own), self.world.device)
-        else:  # another number of processes: no state fits, so draw anew, but the same every time
+            self.keep({key: self._here(value) for key, value in self._mine(saved.tensors.get("carried", {})).items()})
+        else:  # another number of processes: no state fits, so draw anew, but the same every time; nothing is carried
             randomness.seed(self.record["train"]["seed"] + 1_000_003 * self.position.step + self.world.rank)
+
+    def _mine(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Those of all processes' tensors that are this one's."""
+        prefix = f"{self.world.rank}."
+        return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
 
     def _optimizer_state(self) -> dict[str, Tensor]:
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}

@@ -34,7 +34,8 @@ class Trainer:
 
     ``folder`` is where checkpoints go; None keeps nothing on disk. ``record`` is what else describes the run (the
     model's settings, the data): kept in each checkpoint and compared on resuming. ``world``: from the launcher's
-    environment if None.
+    environment if None. ``carried``: what the loss itself keeps from batch to batch (the states of a
+    language model that reads on and on); it goes into checkpoints, each process' own.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Trainer:
         folder: str | Path | None = None,
         record: Mapping[str, Any] | None = None,
         world: World | None = None,
+        carried: dict[str, Tensor] | None = None,
     ) -> None:
         self.settings = settings = settings or TrainSettings()
         self.folder = Path(folder) if folder is not None else None
@@ -61,6 +63,7 @@ class Trainer:
             average=AVERAGES.build(settings.average),
             stopping=Stopping(settings.stop_on or "loss", settings.patience),
             world=self.world,
+            carried={} if carried is None else carried,
             record={**(record or {}), "train": settings.tree(), "machine": self._machine()},
         )
         self.world.same(list(self.run.weights.values()))
@@ -133,7 +136,7 @@ class Trainer:
         """The longest batch through forward, backward and update, with a rate of 0: the weights stay as they are."""
         portion = Corpus(batches, self.world).longest()
         optimizer = OPTIMIZERS.build(self.settings.optimizer).build(self.gradients.parameters, 0.0)
-        before = self.run.position.elapsed
+        before, carried = self.run.position.elapsed, dict(self.run.carried)
         with randomness.kept(self.world.device), memory.Peak(self.world.device) as peak:
             started = time.perf_counter()
             pieces = sum(split.pieces for split in self._collect([portion])) or 1
@@ -141,6 +144,7 @@ class Trainer:
             seconds = time.perf_counter() - started
         self.gradients.clear()
         self.run.position.elapsed = before
+        self.run.keep(carried)
         return Trial(len(portion.places()), symbols, pieces, seconds, peak.bytes)
 
     def _update(self, portions: Sequence[Portion]) -> tuple[list[Split], Step]:

@@ -10,9 +10,9 @@ from typing import Any
 from unrolled.base.errors import SettingsError, known
 from unrolled.base.settings import Tree, assignment, complete, leaves, merge, read_yaml
 
-DEFAULT_PRESET = "default"
-KINDS: Tree = {"task": {"kind": "translate"}, "model": {"kind": "seq2seq"}}
-"""What a section is where nothing says: so that ``model: {dropout: 0}`` needs no kind."""
+USUAL_TASK = "translate"
+"""The task of settings that name none."""
+
 SECTIONS = ("task", "text", "data", "model", "train", "search")
 
 
@@ -48,14 +48,36 @@ def read_preset(name: str) -> Tree:
     return {section: value for section, value in tree.items() if section in SECTIONS}
 
 
+def task_of(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
+    """The kind of task that the layers name, the last one wins; None where none does."""
+    kind = None
+    for _, layer in layers:
+        named = layer.get("task")
+        named = named.get("kind") if isinstance(named, Mapping) else named
+        kind = kind if named is None else str(named)
+    return kind
+
+
+def data_of(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Tree:
+    """The complete section ``data`` of the layers, which does not depend on the task."""
+    from unrolled.data.settings import DataSettings
+
+    return _section(DataSettings, merge(layers)[0], "data")
+
+
 def plan(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Plan:
     """Lay trees over each other (the last wins), check every section, fill in every default."""
+    from unrolled.tasks import TASKS
+
     layers = list(layers)
     for origin, layer in layers:
         for section in layer:
             if section not in SECTIONS:
                 raise SettingsError(f"[{origin}] no section is called '{section}'. {known(section, SECTIONS)}")
-    tree, origins = merge([("default", KINDS), *layers])
+    task = TASKS.build(task_of(layers) or USUAL_TASK, where="task")
+    # What a section is where nothing says, so that ``model: {dropout: 0}`` needs no kind.
+    kinds: Tree = {"task": {"kind": task_of(layers) or USUAL_TASK}, "model": {"kind": task.models[0]}}
+    tree, origins = merge([("default", kinds), *layers])
     return Plan(complete_tree(tree), origins)
 
 
@@ -65,22 +87,19 @@ def complete_tree(tree: Mapping[str, Any]) -> Tree:
     from unrolled.models import MODELS
     from unrolled.search import SearchSettings
     from unrolled.tasks import TASKS
-    from unrolled.text.texts import TextSettings
     from unrolled.train.settings import TrainSettings
 
-    text, model = _section(TextSettings, tree, "text"), MODELS.complete(tree.get("model", "seq2seq"), "model")
-    if model.get("tie") == "all" and not text["joint"]:
-        raise SettingsError(
-            "[model.tie] 'all' needs one vocabulary for both sides. Set text.joint to true, or tie 'decoder'."
-        )
-    return {
-        "task": TASKS.complete(tree.get("task", "translate"), "task"),
-        "text": text,
+    task = TASKS.build(tree.get("task", USUAL_TASK), where="task")
+    settings = {
+        "task": TASKS.complete(tree.get("task", USUAL_TASK), "task"),
+        "text": _section(task.text.settings, tree, "text"),
         "data": _section(DataSettings, tree, "data"),
-        "model": model,
+        "model": MODELS.complete(tree.get("model", task.models[0]), "model"),
         "train": _section(TrainSettings, tree, "train"),
         "search": _section(SearchSettings, tree, "search"),
     }
+    task.check(settings)
+    return settings
 
 
 def _section(build: Any, tree: Mapping[str, Any], name: str) -> Tree:
@@ -102,10 +121,13 @@ def layers_of(
     assignments: Sequence[str] = (),
     resumed: Mapping[str, Any] | None = None,
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """The layers in the order default < preset < resumed run < file < flag. A settings file may name its ``preset``."""
+    """The layers in the order preset < resumed run < file < flag. A settings file may name its ``preset``.
+
+    Where neither names one, there is none: see ``with_preset``.
+    """
     written = read_yaml(config) if config else {}
     named = written.pop("preset", None)
-    name = preset or named or (None if resumed else DEFAULT_PRESET)
+    name = preset or named
     found: list[tuple[str, Mapping[str, Any]]] = []
     if name:
         found.append((f"preset {name}", read_preset(str(name))))
@@ -117,3 +139,10 @@ def layers_of(
         found.append(("flag", flags))
     found += [(f"flag --set {text}", assignment(text)) for text in assignments]
     return found
+
+
+def with_preset(layers: Sequence[tuple[str, Mapping[str, Any]]], name: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """The layers with a preset below them, where none is among them."""
+    if any(origin.startswith("preset ") for origin, _ in layers):
+        return list(layers)
+    return [(f"preset {name}", read_preset(name)), *layers]

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.tasks.scores import Score
-    from unrolled.text.texts import TextPair
+    from unrolled.text.base import Text
     from unrolled.workshop.plan import Plan
 
 TRAINING = "training"
 """Folder beside the model's files that holds what a resumed run needs."""
 
 
-def save(
-    folder: Path, plan: Plan, text: TextPair, network: Any, scores: Sequence[Score], record: dict[str, Any]
-) -> Path:
+def save(folder: Path, plan: Plan, text: Text, network: Any, scores: Sequence[Score], record: dict[str, Any]) -> Path:
     """Write the model folder, whole or not at all."""
     from unrolled.ship.card import card
     from unrolled.ship.folder import write
@@ -35,21 +33,20 @@ def save(
     )
 
 
-def facts_of(
-    name: str, plan: Plan, text: TextPair, network: Any, scores: Sequence[Score], record: dict[str, Any]
-) -> Any:
+def facts_of(name: str, plan: Plan, text: Text, network: Any, scores: Sequence[Score], record: dict[str, Any]) -> Any:
     """What the card says of a model."""
     from unrolled.ship.card import Facts, PartLine, ScoreLine, TrustLine
+    from unrolled.tasks import TASKS
     from unrolled.workshop.parts import flat_parts
 
+    manual = TASKS.build(plan.settings["task"]).manual
     rows = record.get("rows", {})
     files = ", ".join(f"{kind} {value}" for kind, value in record.get("data", {}).items())
     data = {
         "files": files,
         "training rows": rows.get("train"),
         "validation rows": rows.get("valid"),
-        "source": f"{text.source.kind}, {text.source.vocabulary_size} symbols",
-        "target": f"{text.target.kind}, {text.target.vocabulary_size} symbols" + (" (shared)" if text.joint else ""),
+        **text.about(),
     }
     shown = ("train_seconds", "steps", "stopped_by", "seed", "processes", "machine")
     training = {key.replace("_", " "): record[key] for key in shown if record.get(key) is not None}
@@ -58,6 +55,10 @@ def facts_of(
     return Facts(
         name=name,
         task=plan.settings["task"]["kind"],
+        commands=manual.commands + (manual.attending if record.get("faithfulness") else ()),
+        python=manual.python,
+        tags=manual.tags,
+        pipeline=manual.pipeline,
         data={key: value for key, value in data.items() if value not in (None, "")},
         parts=[PartLine(part.path, part.note, part.own, part.formula) for part in flat_parts(network) if part.own],
         training=training,

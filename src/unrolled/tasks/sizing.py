@@ -1,48 +1,45 @@
-"""Settings that follow from the data: the default preset sizes itself to how much there is to learn from."""
+"""Settings that follow from the data: presets size themselves to how much there is to learn from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from unrolled.base.settings import Tree
-from unrolled.workshop.sources import Part
+from unrolled.data.parts import Part
+from unrolled.tasks.base import Sized
 
-UNSIZED: Tree = {"text": {"source": {"kind": "bpe"}, "target": {"kind": "bpe"}}}
-"""What stands in the place of a Sized tree while the data are not opened yet, so that a size alone can be set."""
-
-
-class Sized(NamedTuple):
-    """A layer of settings below all others, and what it rests on."""
-
-    origin: str
-    tree: Tree
-    rows: int
-
-    def sentences(self, origins: Mapping[str, str]) -> list[str]:
-        """What to say: how many rows there are, and of each side that nothing else decides how it is read."""
-        said = [f"{self.rows:,} rows to train on."]
-        for side, kind in self.tree["text"].items():
-            if origins.get(f"text.{side}.kind") == self.origin:
-                said.append(f"The {side} side is {_say(kind)}.")
-        return said
+LOOKED_AT = 20_000
+"""Rows by which a column is judged."""
 
 
-def size_to(part: Part) -> Sized:
+def size_columns(part: Part, settings: Mapping[str, int]) -> Sized:
     """Tokenizers and vocabulary sizes for these rows: what a user would otherwise have to look up.
 
-    Sides of single words are read letter by letter; sides whose items are one letter or a few symbols set apart by
+    ``settings`` maps the setting of a tokenizer (``text.source``) to the column (its place in a row) that it reads.
+    Columns of single words are read letter by letter; columns whose items are one letter or a few symbols set apart by
     spaces (phonemes, commands, letters) item by item; running text in subwords, the more rows the more of them.
     """
-    rows, text = 0, {0: Side(), 1: Side()}
+    rows, sides = 0, {path: Side() for path in settings}
     for row in part.rows():
         rows += 1
-        if rows <= 20_000:
-            for index, side in text.items():
-                side.see(row.fields[index])
-    kinds = [side.kind(rows) for side in text.values()]
-    tree: Tree = {"text": {"source": kinds[0], "target": kinds[1]}}
-    return Sized(f"sized to {rows} rows", tree, rows)
+        if rows <= LOOKED_AT:
+            for path, index in settings.items():
+                sides[path].see(row.fields[index])
+    kinds = {path: side.kind(rows) for path, side in sides.items()}
+    origin = f"sized to {rows} rows"
+
+    def said(origins: Mapping[str, str]) -> list[str]:
+        found = [f"{rows:,} rows to train on."]
+        for path, kind in kinds.items():
+            if origins.get(f"{path}.kind") == origin:
+                found.append(f"The {path.rsplit('.', 1)[-1]} side is {_say(kind)}.")
+        return found
+
+    tree: dict[str, Any] = {}
+    for path, kind in kinds.items():
+        section, _, name = path.partition(".")
+        tree.setdefault(section, {})[name] = kind
+    return Sized(origin, tree, said)
 
 
 class Side:

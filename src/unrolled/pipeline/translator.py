@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.parts import Part
+from unrolled.pipeline import translator_tables as tables
+from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
+from unrolled.pipeline.translator_lines import Output, rounds
 from unrolled.search import SearchSettings
-from unrolled.tasks import TASKS
-from unrolled.tasks.translate import Translation, translate, translation_scores
+from unrolled.tasks.translate import Translation, pairs, translate, translation_scores
 from unrolled.workshop import arguments
-from unrolled.workshop.plan import Plan, plan
-from unrolled.workshop.saving import save
+from unrolled.workshop.plan import Plan
+from unrolled.workshop.promises import Promise, check_promises
 from unrolled.workshop.seeing import Forced, Span, align, check_line, explain_translation, force, trust
 
 if TYPE_CHECKING:
@@ -26,22 +28,20 @@ if TYPE_CHECKING:
 READ_BY = {"beam": "beam", "temperature": "sampling", "top_k": "sampling", "top_p": "sampling", "seed": "sampling"}
 """Settings of a search that one kind of it alone reads."""
 
+TRUSTED = 50
+"""Validation rows over which the faithfulness of attention is measured after training."""
 
-class Model:
-    """A trained model with its text and settings: ``predict``, ``explain``, ``evaluate``, ``score``, ``save``."""
 
-    def __init__(self, plan: Plan, text: TextPair, network: Any, *, device: str = "auto") -> None:
+@TRAINED.register("translate")
+class Translator(Model):
+    """A trained model that turns a text into a text: ``predict``, ``explain``, ``evaluate``, ``score``, ``align``."""
+
+    def __init__(self, plan: Plan, text: TextPair, network: nn.Module, *, device: str = "auto") -> None:
         from unrolled.models.stepper import TorchStepper
-        from unrolled.train.devices import choose_device
 
-        self.plan = plan
-        self.text = text
-        self.device = choose_device(device, "--device:")
-        self.network: Any = network.to(self.device).eval()
+        super().__init__(plan, text, network, device=device)
         self.engine = TorchStepper(self.network, self.device)
         self.search = SearchSettings(**plan.settings["search"])
-        self.scores: list[Score] = []
-        self.record: dict[str, Any] = {}  # how it came about: data, time, versions; what the card says
 
     # --- text to text ---------------------------------------------------------------------------------------------
 
@@ -158,36 +158,102 @@ class Model:
         size = arguments.count("score", "batch", batch)
         return force(self.network, self.text, sources, targets, device=self.device, batch=size)
 
-    # --- files ----------------------------------------------------------------------------------------------------
+    # --- after training -------------------------------------------------------------------------------------------
 
-    def save(self, folder: str | Path) -> Path:
-        """Write the model folder: settings, weights, text, scores and a filled card; whole or not at all."""
-        place = Path(arguments.place("save", "folder", folder))
-        return save(place, self.plan, self.text, self.network, self.scores, self.record)
+    def test(self, part: Part) -> Tested:
+        sources, references = pairs(part)
+        return Tested(self.evaluate(sources, references), len(sources))
 
-    @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto") -> Model:
-        """A saved model, on any device. DataError names the file that is missing or damaged; nothing is unpickled."""
-        from unrolled.ship.folder import read
-        from unrolled.tasks.scores import Score
-        from unrolled.text.texts import TextPair
+    def promises(self, file: str | None, count: int) -> list[Promise]:
+        from itertools import islice
 
-        folder = Path(arguments.place("load", "folder", folder))
-        saved = read(folder)
-        loaded = plan([("saved model", saved.settings)])
-        text = TextPair.load(saved.text)
-        network = TASKS.build(loaded.settings["task"]).network(loaded.settings["model"], text)
-        _fill(network, saved.tensors(), folder)
-        model = cls(loaded, text, network, device=device)
-        model.scores = [Score(**score) for score in saved.scores.get("scores", [])]
-        model.record = dict(saved.scores.get("record", {}))
-        return model
+        from unrolled.data.lines import lines_of
 
+        return check_promises(self, list(islice(lines_of(file), count)) if file else None, count)
 
-def _fill(network: nn.Module, tensors: Mapping[str, Any], folder: Path) -> None:
-    """Load weights, or say which one does not fit the settings."""
-    try:
-        network.load_state_dict(dict(tensors))
-    except RuntimeError as error:
-        first = str(error).splitlines()[-1].strip()
-        raise DataError(f"{folder}: the weights do not fit settings.yaml ({first}). Was one edited?") from None
+    def measured(self, valid: Part) -> dict[str, Any]:
+        """How far the attention can be trusted, where there is attention."""
+        sources, targets = pairs(valid, TRUSTED)
+        both = [(left, right) for left, right in zip(sources, targets, strict=True) if left.strip() and right.strip()]
+        try:
+            pictures = self.align([left for left, _ in both], [right for _, right in both])
+        except UsageError:
+            return {"faithfulness": None}
+        found = trust(self.network, self.text, pictures, device=self.device)
+        return {"faithfulness": {name: one._asdict() for name, one in found.items()}}
+
+    # --- on the command line --------------------------------------------------------------------------------------
+
+    def show_predict(
+        self,
+        file: str,
+        *,
+        search: str | None = None,
+        beam: int | None = None,
+        nbest: int | None = None,
+        length_penalty: float | None = None,
+        coverage_penalty: float | None = None,
+        min_length: int | None = None,
+        max_length: int | None = None,
+        no_repeat_ngram: int | None = None,
+        replace_unknown: bool | None = None,
+        prefix: str | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        batch: int = 64,
+        attention: bool = False,
+    ) -> Iterator[Shown]:
+        """One result a line of ``file``, in order."""
+        given = {
+            "kind": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
+            "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
+            "no_repeat_ngram": no_repeat_ngram, "replace_unknown": replace_unknown, "temperature": temperature,
+            "top_k": top_k, "top_p": top_p, "seed": seed,
+        }  # fmt: skip
+        changes = {name: value for name, value in given.items() if value is not None}
+        settings = self.searching(beam=beam, changes=changes)
+        output, number = Output(self.text, settings.nbest, attention=attention), 0
+        for lines, prefixes in rounds(file, prefix):
+            for line, found in zip(
+                lines, self.translations(lines, settings, batch=batch, prefixes=prefixes), strict=True
+            ):
+                yield output(number, line, found)
+                number += 1
+
+    def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Explanation:
+        """As ``explain``; ``untrusted`` leaves out how far to trust it."""
+        return self.explain(line, target, trusted=not untrusted)
+
+    def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
+        """One result a pair, then one of all."""
+        sources, targets = pairs(part)
+        names = (lambda row: [*self.text.target.encode(targets[row]).tokens, "</s>"]) if tokens else None
+        protocol = f"{self.text.target.kind} symbols, end included, natural log"
+        return tables.scored(self.score(sources, targets), names, protocol)
+
+    def show_evaluate(
+        self,
+        part: Part,
+        *,
+        beam: int | None = None,
+        links: str | None = None,
+        compare: Model | None = None,
+        by_length: bool = False,
+    ) -> Evaluated:
+        """Scores of the outputs; of the attention against gold ``links``; against another model, by length."""
+        sources, references = pairs(part)
+        outputs = self.predict(sources, beam=beam)
+        found = translation_scores(outputs, references)
+        if links:
+            found += tables.alignment_scores(self, sources, references, links)
+        more: dict[str, tuple[str, list[dict[str, Any]]]] = {}
+        if by_length:
+            more["by_length"] = "By source length", tables.by_length(sources, outputs, references)
+        if compare is not None:
+            if not isinstance(compare, Translator):
+                raise UsageError(f"evaluate: --compare is a model of the task '{compare.kind}', this one translates.")
+            rows = tables.compared(outputs, compare.predict(sources, beam=beam), references)
+            more["compare"] = "Against the other: paired bootstrap, 95 % interval", rows
+        return Evaluated(found, len(sources), tables=more)

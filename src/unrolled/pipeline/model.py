@@ -1,0 +1,181 @@
+"""A trained model with its text and settings: what models of every task share, and how one is loaded."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from unrolled.base.errors import DataError, UsageError, nearest
+from unrolled.base.registry import Registry
+from unrolled.data.parts import Part
+from unrolled.tasks import TASKS, Task
+from unrolled.workshop import arguments
+from unrolled.workshop.plan import Plan, plan
+from unrolled.workshop.saving import save
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unrolled.tasks.scores import Score
+    from unrolled.text.base import Text
+    from unrolled.workshop.promises import Promise
+
+VERBS = ("predict", "score", "evaluate", "explain", "generate")
+"""What a trained model may be asked for. Which of them it has, its task decides."""
+
+SHOW = "show_"
+"""A verb of the command line is the method ``show_VERB``; its keyword-only parameters are the options that it takes."""
+
+
+class Shown(NamedTuple):
+    """One result of a verb, for people and for machines."""
+
+    text: str  # one line or more
+    tree: dict[str, Any]  # the same, as JSON
+    remarks: tuple[str, ...] = ()  # what to say of it on stderr; those that differ in numbers alone are said once
+
+
+class Tested(NamedTuple):
+    """Scores, and on how many rows they were taken."""
+
+    scores: list[Score]
+    rows: int
+
+
+class Evaluated(NamedTuple):
+    """What ``unrolled evaluate`` shows: scores, and further tables by title, rows as mappings of column to cell."""
+
+    scores: list[Score]
+    rows: int
+    tables: Mapping[str, tuple[str, list[dict[str, Any]]]] = {}  # JSON name → (title, rows)
+
+
+class NoVerb(UsageError, AttributeError):
+    """This model's task has no such verb."""
+
+
+class Model(ABC):
+    """A trained model. Its verbs are methods: those of ``VERBS`` that its task has; any other is a UsageError.
+
+    A task's own class is final. It gives the verbs their Python form (``predict(lines)``) and their form for the
+    command line (``show_predict``, which yields `Shown`), and the three abstract methods below.
+    """
+
+    def __init__(self, plan: Plan, text: Text, network: nn.Module, *, device: str = "auto") -> None:
+        from unrolled.train.devices import choose_device
+
+        self.plan = plan
+        self.task: Task[Any] = TASKS.build(plan.settings["task"])
+        self.text: Any = text
+        self.device = choose_device(device, "--device:")
+        self.network: Any = network.to(self.device).eval()
+        self.scores: list[Score] = []
+        self.record: dict[str, Any] = {}  # how it came about: data, time, versions; what the card says
+
+    # --- what a task's class gives --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def test(self, part: Part) -> Tested:
+        """The task's final scores on rows that were not trained on: what the card shows."""
+
+    @abstractmethod
+    def promises(self, file: str | None, count: int) -> list[Promise]:
+        """What every model promises, checked on ``count`` lines of a file, or on made-up ones (None)."""
+
+    def measured(self, valid: Part) -> dict[str, Any]:  # noqa: ARG002
+        """What else is measured once after training, for the card."""
+        return {}
+
+    # --- verbs ----------------------------------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """The task's name."""
+        return str(self.plan.settings["task"]["kind"])
+
+    @classmethod
+    def verbs(cls) -> list[str]:
+        """The verbs that this model has."""
+        return [verb for verb in VERBS if verb in dir(cls)]
+
+    def showing(self, verb: str, given: Mapping[str, Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """The command line's form of a verb, and those of the options ``given`` that were set (not None, not False).
+
+        UsageError for a verb that the task does not have, and for an option that is not the verb's.
+        """
+        show = getattr(self, SHOW + verb)
+        known = [name for name, one in inspect.signature(show).parameters.items() if one.kind is one.KEYWORD_ONLY]
+        chosen = {name: value for name, value in given.items() if value is not None and value is not False}
+        for name in chosen:
+            if name not in known:
+                near = nearest(name, known)
+                raise UsageError(
+                    f"{verb}: {_option(name)} is not for the task '{self.kind}'. "
+                    f"{f'Did you mean {_option(near)}? ' if near else ''}"
+                    f"It takes: {', '.join(map(_option, known)) or 'no options'}."
+                )
+        return show, chosen
+
+    def __getattr__(self, name: str) -> Any:
+        verb = name.removeprefix(SHOW)
+        if verb in VERBS:
+            raise NoVerb(
+                f"{verb}: a model of the task '{self.kind}' does not {verb}. It has: {', '.join(self.verbs())}."
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    # --- files ----------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the model folder: settings, weights, text, scores and a filled card; whole or not at all."""
+        place = Path(arguments.place("save", "folder", folder))
+        return save(place, self.plan, self.text, self.network, self.scores, self.record)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
+        """A saved model, on any device. DataError names the file that is missing or damaged; nothing is unpickled.
+
+        Of ``Model`` itself any task's; of a task's class, UsageError for a model of another one.
+        """
+        found = load(folder, device=device)
+        if not isinstance(found, cls):
+            raise UsageError(f"{folder}: a model of the task '{found.kind}', no {cls.__name__}. Use unrolled.load.")
+        return found
+
+
+TRAINED: Registry[Model] = Registry("trained model")
+"""The class of a trained model, by its task."""
+
+
+def load(folder: str | Path, *, device: str = "auto") -> Model:
+    """A saved model of any task, on any device (``auto``: a GPU where there is one)."""
+    from unrolled.ship.folder import read
+    from unrolled.tasks.scores import Score
+
+    folder = Path(arguments.place("load", "folder", folder))
+    saved = read(folder)
+    loaded = plan([("saved model", saved.settings)])
+    task = TASKS.build(loaded.settings["task"])
+    text = task.text.load(saved.text)
+    network = task.network(loaded.settings["model"], text)
+    _fill(network, saved.tensors(), folder)
+    model = TRAINED[loaded.settings["task"]["kind"]](loaded, text, network, device=device)
+    model.scores = [Score(**score) for score in saved.scores.get("scores", [])]
+    model.record = dict(saved.scores.get("record", {}))
+    return model
+
+
+def _fill(network: nn.Module, tensors: Mapping[str, Any], folder: Path) -> None:
+    """Load weights, or say which one does not fit the settings."""
+    try:
+        network.load_state_dict(dict(tensors))
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise DataError(f"{folder}: the weights do not fit settings.yaml ({first}). Was one edited?") from None
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

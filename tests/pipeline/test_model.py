@@ -1,0 +1,50 @@
+"""What trained models of every task share: verbs that are there or named, options that are taken or refused."""
+
+import pytest
+
+import unrolled
+from unrolled.base.errors import SettingsError, UsageError
+from unrolled.pipeline import TRAINED, Model, Translator
+from unrolled.tasks import TASKS
+from unrolled.workshop.plan import layers_of, plan, preset_names
+
+
+def test_every_task_has_a_model_whose_verbs_are_all_on_the_command_line():
+    assert set(TRAINED) == set(TASKS)
+    for kind in TRAINED:
+        verbs = TRAINED[kind].verbs()
+        assert "evaluate" in verbs
+        assert all(hasattr(TRAINED[kind], f"show_{verb}") for verb in verbs), kind
+
+
+def test_the_class_is_that_of_the_task(trained):
+    model = unrolled.load(trained.folder)
+    assert type(model) is Translator and model.kind == "translate"
+    assert type(Translator.load(trained.folder)) is type(Model.load(trained.folder)) is Translator
+
+
+def test_a_verb_that_there_is_not_names_those_that_there_are(trained, run):
+    model = unrolled.load(trained.folder)
+    wanted = "generate: a model of the task 'translate' does not generate. It has: predict, score, evaluate, explain."
+    with pytest.raises(UsageError, match=wanted):
+        model.generate("x")
+    assert not hasattr(model, "generate")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        model.nothing  # noqa: B018
+
+
+def test_an_option_of_another_task_is_refused(trained):
+    model = unrolled.load(trained.folder)
+    show, chosen = model.showing("score", {"tokens": False, "beam": None})
+    assert chosen == {} and callable(show)
+    with pytest.raises(
+        UsageError, match=r"score: --token is not .* 'translate'. Did you mean --tokens\? It takes: --t"
+    ):
+        model.showing("score", {"token": True})
+
+
+def test_a_preset_says_its_task_and_a_model_of_another_is_refused():
+    for name in preset_names():
+        assert plan(layers_of(name)).origin("task.kind") == f"preset {name}"
+    with pytest.raises(SettingsError, match=r"\[task\] no task is called 'translat'. Did you mean 'translate'"):
+        plan([("flag", {"task": "translat"})])
