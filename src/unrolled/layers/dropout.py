@@ -61,4 +61,4 @@ class LockedDropout(Dropout):
         super().__init__(rate)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * self.draw(len(x), x.shape[2], x).unsqueeze(1) if self.active else x
+        return x * self.draw(x.shape[0], x.shape[2], x).unsqueeze(1) if self.active else x

@@ -50,7 +50,7 @@ class Loop:
         if not isinstance(self._dropout, LockedDropout):
             return self._dropout(x)
         if layer not in self._drawn:
-            self._drawn[layer] = self._dropout.draw(len(x), x.shape[1], x)
+            self._drawn[layer] = self._dropout.draw(x.shape[0], x.shape[1], x)
         return x * self._drawn[layer]
 
 
@@ -80,7 +80,7 @@ class _Held:
         """One step from a projected input; the new state."""
         self._hold(projected)
         noise = self._draw(state[0])
-        kernel = whole_kernel(self.cell, [len(projected)])
+        kernel = None if self._hidden is None else whole_kernel(self.cell, [len(projected)])
         if kernel is None or self._hidden is None:
             return self.cell.advance(projected, state, noise)
         kernel.noise = noise
@@ -89,9 +89,9 @@ class _Held:
     def _draw(self, h: Tensor) -> Noise:
         """The step's noise: recurrent dropout is drawn once, zoneout every time."""
         if self._noise is None:
-            self._noise = self.cell.draw(len(h), h)
+            self._noise = self.cell.draw(h.shape[0], h)
             return self._noise
-        return self._noise._replace(kept=self.cell.keep(len(h), h))
+        return self._noise._replace(kept=self.cell.keep(h.shape[0], h))
 
     def _hold(self, like: Tensor) -> None:
         if self._ready:

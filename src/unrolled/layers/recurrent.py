@@ -131,9 +131,9 @@ class Recurrent(nn.Module):
             )
         check_type(x, cast(Cell, self.cells[0]).input_weight)
         if state is not None:
-            check_state(state, self.state_sizes, len(x), "Recurrent")
+            check_state(state, self.state_sizes, x.shape[0], "Recurrent")
         if torch.compiler.is_exporting():
-            return self._traced(x, mask, self.initial(len(x), x) if state is None else state)
+            return self._traced(x, mask, self.initial(x.shape[0], x) if state is None else state)
         order = order_of(mask, x)
         packed = order.pack(x)
         if x.device.type == "cpu":
@@ -220,7 +220,7 @@ class Recurrent(nn.Module):
             raise UsageError(
                 f"x of a step of Recurrent has shape {list(x.shape)}; it must be [batch, {self.input_size}]."
             )
-        check_state(state, self.state_sizes, len(x), "Recurrent")
+        check_state(state, self.state_sizes, x.shape[0], "Recurrent")
         return self.advance(self.project(x), state)
 
     def loop(self, *, deferred: bool = True) -> Loop:

@@ -43,9 +43,9 @@ class Output(nn.Module):
         """Logits [n, vocabulary] of ``hidden`` [n, size]."""
         if self.projection is not None:
             hidden = self.projection(hidden)
-        rows = len(hidden)
-        if product_type(hidden) is not torch.bfloat16 or rows % ROUND == 0:
+        if product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling() or len(hidden) % ROUND == 0:
             return functional.linear(hidden, self.weight, self.bias)
+        rows = len(hidden)
         filled = functional.pad(hidden, (0, 0, 0, -rows % ROUND))
         return _FirstRows.apply(functional.linear(filled, self.weight, self.bias), rows)
 

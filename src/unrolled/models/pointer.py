@@ -58,7 +58,7 @@ def shares(mask: Tensor, reduction: int) -> Tensor:
     """
     owner = torch.arange(mask.shape[1], device=mask.device) // reduction
     real = mask.float()
-    counts = real.new_zeros(len(real), int(owner[-1]) + 1).index_add_(1, owner, real)
+    counts = real.new_zeros(real.shape[0], -(-mask.shape[1] // reduction)).index_add_(1, owner, real)
     return real / counts.clamp(min=1)[:, owner]
 
 

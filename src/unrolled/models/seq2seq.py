@@ -69,6 +69,9 @@ class Seq2Seq(nn.Module):
 
     Sources are [w_1 … w_n, END], targets [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first.
     The state of ``start`` and ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
+
+    torch.export follows ``forward``, and ``start`` and ``step``, for any number of rows (name that axis as dynamic) and
+    for the lengths it is shown: a recurrence is written out step by step.
     """
 
     def __init__(
@@ -178,7 +181,7 @@ class Seq2Seq(nn.Module):
     def start(self, ids: Tensor, mask: Tensor) -> State:
         """Encode ``ids`` int64 [batch, source] once; the state before the first symbol."""
         encoded = self.encoder(self._read(self.source_embedding, ids), mask)
-        sentence = torch.arange(len(ids), device=ids.device)
+        sentence = torch.arange(ids.shape[0], device=ids.device)
         share = (shares(mask, self.encoder.reduction),) if self.encoder.reduction > 1 else ()
         targets = () if self.pointer is None else (self.pointer.targets[ids],)
         return (sentence, *share, *targets, *self.decoder.start(encoded, self.bridge(encoded)))

@@ -36,4 +36,4 @@ class AttentionPooling(nn.Module):
         ``mask`` bool [batch, source], True = real, None = all. UsageError as `Attention.remember`.
         """
         memory = self.attention.remember(encoded, mask)
-        return self.attention(self.query.expand(len(encoded), -1), memory)
+        return self.attention(self.query.expand(encoded.shape[0], -1), memory)

@@ -32,9 +32,9 @@ def over_block(cell: Cell, x: Tensor, mask: Tensor | None, state: State, *, back
     """
     projected = cell.project(x).unbind(1)
     outputs = list(projected)
-    drawn = cell.draw(len(x), x)
+    drawn = cell.draw(x.shape[0], x)
     for step in reversed(range(len(projected))) if backwards else range(len(projected)):
-        new = cell.advance(projected[step], state, drawn._replace(kept=cell.keep(len(x), x)))
+        new = cell.advance(projected[step], state, drawn._replace(kept=cell.keep(x.shape[0], x)))
         outputs[step] = new[0].to(projected[step].dtype)
         if mask is not None:
             real = mask[:, step].unsqueeze(1)

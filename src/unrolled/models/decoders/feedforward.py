@@ -55,7 +55,7 @@ class WindowDecoder(Decoder):
         self.held = 3 if self.attends else 1
 
     def start(self, encoded: Encoded, _state: State) -> State:
-        before = encoded.summary.new_zeros(len(encoded.summary), self.window - 1, self.embedding_size)
+        before = encoded.summary.new_zeros(encoded.summary.shape[0], self.window - 1, self.embedding_size)
         if self.attention is None:
             return (encoded.summary, before)
         memory = self.attention.remember(encoded.output, encoded.mask)

@@ -63,7 +63,7 @@ class QueryAfter(Decoder):
 
     def start(self, encoded: Encoded, state: State) -> State:
         memory = self.attention.remember(encoded.output, encoded.mask)
-        fed = (encoded.output.new_zeros(len(encoded.output), self.output_size),) if self.input_feeding else ()
+        fed = (encoded.output.new_zeros(encoded.output.shape[0], self.output_size),) if self.input_feeding else ()
         return (*memory, *self.attention.initial(memory), *fed, *state)
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
@@ -84,9 +84,10 @@ class QueryAfter(Decoder):
     def _feed(self, embedded: Tensor, state: State) -> Unrolled:
         memory, looking, (fed,), moving = self._split(state)
         lowest = cast(Cell, self.recurrent.cells[0])
-        loop, mix = self.recurrent.loop(), self._hold(self.readout.mix.weight)
+        traced = torch.compiler.is_compiling()
+        loop, mix = self.recurrent.loop(deferred=not traced), None if traced else self._hold(self.readout.mix.weight)
         of_symbol, of_output = lowest.input_weight.split((self.embedding_size, self.output_size), dim=1)
-        feed = None if lowest.layer_norm else self._hold(of_output)
+        feed = None if lowest.layer_norm or traced else self._hold(of_output)
         given = embedded if feed is None else functional.linear(embedded, of_symbol, lowest.biases()[0])
         outputs, weights = [], []
         for now in given.unbind(1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import UsageError
@@ -45,9 +46,10 @@ ENCODERS: Registry[Encoder] = Registry("encoder")
 def averaged(output: Tensor, mask: Tensor) -> Encoded:
     """``output`` [batch, source, memory], padding set to 0, with its mean over real positions as state and summary."""
     lengths = mask.sum(dim=1, keepdim=True)
-    empty = (lengths == 0).nonzero()[:, 0].tolist()
-    if empty:
-        raise UsageError(f"the source of row {empty[0]} has no real position; leave empty rows out.")
+    if not torch.compiler.is_compiling():  # torch.export may not look at a mask's numbers
+        empty = (lengths == 0).nonzero()[:, 0].tolist()
+        if empty:
+            raise UsageError(f"the source of row {empty[0]} has no real position; leave empty rows out.")
     output = output.masked_fill(~mask.unsqueeze(2), 0.0)
     mean = output.sum(dim=1) / lengths
     return Encoded(output, mask, (mean,), mean)

@@ -33,6 +33,8 @@ def attend_and_advance(
     derivatives written by hand the whole sequence is one operation, its products in autocast's type, its sums and
     activations in float32 or wider; otherwise the plain loop runs. Both give the same values and gradients.
     """
+    if torch.compiler.is_compiling():
+        return step_by_step(cell, attention, embedded, memory, state, looking)
     steps, rows = embedded.shape[:2]
     kernel, score = kernel_for(cell, [rows] * steps) if cell.bare else None, hand_score(attention)
     if kernel is None or score is None:
