@@ -14,6 +14,8 @@ from typing import Any
 
 NAMES = ("recurrent", "training", "loss", "floor", "decoding", "peers", "memory", "linear", "startup")
 RESULTS = Path(__file__).parent / "RESULTS.md"
+PLOTS = ("linear",)
+"""Those that also draw; the picture stands beside RESULTS.md."""
 
 
 def machine() -> str:
@@ -38,7 +40,10 @@ def main() -> int:
     pages = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name in names or NAMES:
         print(f"== {name}", flush=True)
-        ran = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--json"], capture_output=True, text=True)
+        asked = [f"benchmarks.{name}", "--json"]
+        if name in PLOTS and "--write" in sys.argv:
+            asked += ["--plot", f"benchmarks/{name}.svg"]
+        ran = subprocess.run([sys.executable, "-m", *asked], capture_output=True, text=True)
         if ran.returncode:
             failed.append(name)
             print(ran.stderr[-2000:], flush=True)
@@ -46,7 +51,7 @@ def main() -> int:
         found = json.loads(ran.stdout.strip().splitlines()[-1])
         text = json.dumps(found, indent=1)
         print(text, flush=True)
-        pages[name] = f"## {name}\n\n`python -m benchmarks.{name} --json`\n\n{page(found)}"
+        pages[name] = f"## {name}\n\n`python -m {' '.join(asked)}`\n\n{page(found)}"
         if "--write" in sys.argv:
             head = f"# Benchmarks\n\nMeasured by `python -m benchmarks --write` on {machine()}; one thread each.\n"
             RESULTS.write_text("\n".join([head, *(pages[one] for one in NAMES if one in pages)]), encoding="utf-8")
@@ -65,13 +70,14 @@ def page(found: dict[str, Any]) -> str:
     rows = [{"": name, **value} for name, value in groups.items()]
     rows += [row for value in found.values() if isinstance(value, list) for row in value]
     plain = {name: value for name, value in found.items() if not isinstance(value, dict | list)}
+    picture = plain.pop("plot", None)
     text = "".join(f"- {name}: {value}\n" for name, value in plain.items())
     for columns in dict.fromkeys(tuple(row) for row in rows):
         text += "\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns) + "\n"
         text += "".join(
             "| " + " | ".join(str(value) for value in row.values()) + " |\n" for row in rows if tuple(row) == columns
         )
-    return text
+    return text if picture is None else f"{text}\n![{found['benchmark']}]({picture})\n"
 
 
 if __name__ == "__main__":

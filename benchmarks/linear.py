@@ -3,10 +3,10 @@
     python -m benchmarks.linear --json --plot benchmarks/linear.svg
 
 A corpus of 1,000 to 1,000,000 short sentences (4 to 16 words of the same 5,000) is prepared and trained on for a fixed
-number of updates, each size in a process of its own; preparing is reading, learning the vocabularies, encoding and
-planning. Lengths from 10 to 1,000 are of one model with attention and one without (256 units, 16 sentences a batch,
-2,000 symbols): attention looks at every source symbol for every target symbol, so its own share grows with the length.
-One thread, in seconds of the processor; microseconds.
+number of updates, each size in a process of its own, after a small one that loads what is loaded once; preparing is
+reading, learning the vocabularies, encoding and planning. Lengths from 10 to 1,000 are of one model with attention and
+one without (256 units, 16 sentences a batch, 2,000 symbols): attention looks at every source symbol for every target
+symbol, so its own share grows with the length. One thread, in seconds of the processor; microseconds.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ MODELS: dict[str, dict[str, Any]] = {
     "no attention": {"encoder": ENCODER, "decoder": {"kind": "fixed", "cell": CELL}},
 }
 COLOURS = {"attention": "#1f6f8b", "no attention": "#c1666b", "training": "#1f6f8b", "preparing": "#c1666b"}
+WORDS = {
+    "attention": "training with attention, a target word",
+    "no attention": "training without attention, a target word",
+    "training": "training, a target word",
+    "preparing": "preparing, a line",
+}
 
 
 def corpus(path: Path, out: Path, lines: int) -> dict[str, float]:
@@ -46,6 +52,9 @@ def corpus(path: Path, out: Path, lines: int) -> dict[str, float]:
         "text": {"source": words, "target": words},
         "data": {"max_unknown": 1.0},  # a thousand lines hold many words once
     }
+    few = out.with_name(f"{out.name}-few")
+    write(few.with_suffix(".tsv"), 500)
+    Run(Sources(data=str(few.with_suffix(".tsv"))), few, preset="luong-small", flags=flags).prepare()  # imports
     start = time.process_time()
     run = Run(Sources(data=str(path)), out, preset="luong-small", flags=flags)
     run.prepare()
@@ -107,31 +116,39 @@ def by_length(rounds: int) -> list[dict[str, Any]]:
 
 
 def plot(path: Path, sizes: list[dict[str, Any]], lengths: list[dict[str, Any]]) -> None:
-    """Both tables, logarithmic on both sides: what costs the same for each stays level."""
+    """Both tables from zero on: what costs the same for each stays level."""
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "linear", "font.size": 9})
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "linear", "font.size": 10})
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    titles = "sentences of the corpus", "symbols of a sentence"
-    for panel, rows, title in zip(panels, (sizes, lengths), titles, strict=True):
-        across, *names = rows[0]
-        for name in names:
-            unit = "line" if name == "preparing" else "token"
-            panel.loglog(
-                [row[across] for row in rows],
-                [row[name] for row in rows],
-                "o-",
-                color=COLOURS[name],
-                markersize=3,
-                label=f"{name}, a {unit}",
-            )
-        panel.set(xlabel=title, ylabel="microseconds")
-        panel.set_ylim(bottom=min(row[name] for row in rows for name in names) / 4)
-        panel.legend(frameon=False)
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    draw(panels[0], sizes, "sentences in the corpus")
+    draw(panels[1], lengths, "words in a sentence, 16 sentences a batch")
     figure.savefig(path, format="svg", metadata={"Date": None})
+    path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
+
+
+def draw(panel: Any, rows: list[dict[str, Any]], title: str) -> None:
+    """One table, a line for each of its columns."""
+    across, *names = rows[0]
+    places = [row[across] for row in rows]
+    panel.set_xscale("log")
+    panel.set_xticks(places, [f"{place:,}" for place in places])
+    panel.minorticks_off()
+    for name in names:
+        spent = [row[name] for row in rows]
+        panel.plot(places, spent, "o-", color=COLOURS[name], markersize=4, linewidth=1.8, label=WORDS[name])
+    panel.set_ylim(0, 1.4 * max(row[name] for row in rows for name in names))
+    panel.set_xlabel(title)
+    panel.set_title("microseconds of one core", loc="left", fontsize=9, color="#666666")
+    panel.legend(frameon=False, loc="upper right", labelcolor="linecolor", handlelength=1.2)
+    panel.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    panel.spines["bottom"].set_color("#999999")
+    panel.tick_params(color="#999999", labelcolor="#444444", left=False)
 
 
 def main() -> None:
@@ -148,7 +165,8 @@ def main() -> None:
     if options.plot:
         plot(options.plot, sizes, lengths)
     if options.json:
-        print(json.dumps({"benchmark": "linear", "unit": "microseconds", "by size": sizes, "by length": lengths}))
+        found = {"benchmark": "linear", "unit": "microseconds", "by size": sizes, "by length": lengths}
+        print(json.dumps(found if options.plot is None else {**found, "plot": options.plot.name}))
         return
     for row in [*sizes, *lengths]:
         print("  ".join(f"{name} {value}" for name, value in row.items()))
