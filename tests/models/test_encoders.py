@@ -153,10 +153,11 @@ def convolved(x: Tensor, layer: nn.Linear, width: int) -> Tensor:
     return functional.conv1d(filled, weight, layer.bias).transpose(1, 2)
 
 
+@pytest.mark.parametrize("split", [True, False])
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_a_convolutional_encoder_is_gated_convolutions(width: int) -> None:
+def test_a_convolutional_encoder_is_gated_convolutions(width: int, split: bool) -> None:
     torch.manual_seed(0)
-    settings = {"kind": "cnn", "layers": 2, "hidden_size": 4, "width": width, "dropout": 0.0}
+    settings = {"kind": "cnn", "layers": 2, "hidden_size": 4, "width": width, "dropout": 0.0, "weight_norm": split}
     encoder = ENCODERS.build(settings, 5).double()
     x, real = torch.randn(3, 4, 5).double(), MASK.unsqueeze(2)
     read = x + encoder.positions.weight[:4]
@@ -172,6 +173,30 @@ def test_a_convolutional_encoder_keeps_the_variance_at_the_start() -> None:
     encoder = ENCODERS.build({"kind": "cnn", "layers": 6, "hidden_size": 128, "dropout": 0.0}, 128)
     encoded = encoder(torch.randn(2, 50, 128), torch.ones(2, 50).bool())
     assert 0.5 < encoded.output.std() < 2
+
+
+def test_weights_split_into_length_and_direction_start_the_same_and_learn_apart() -> None:
+    settings = {"kind": "cnn", "layers": 2, "hidden_size": 4, "dropout": 0.0}
+    encoders = []
+    for split in (True, False):
+        torch.manual_seed(0)
+        encoders.append(ENCODERS.build({**settings, "weight_norm": split}, 5).double())
+    ours, plain = encoders
+    x = torch.randn(3, 4, 5).double()
+    torch.testing.assert_close(ours(x, MASK).output, plain(x, MASK).output)
+    ours(x, MASK).output.sin().sum().backward()
+    plain(x, MASK).output.sin().sum().backward()
+    for layer, other in zip(
+        (ours.enter, *ours.layers, ours.leave), (plain.enter, *plain.layers, plain.leave), strict=True
+    ):
+        length, direction = layer.parametrizations.weight.original0, layer.parametrizations.weight.original1
+        norm = direction.norm(dim=1, keepdim=True)
+        assert length.shape == (layer.out_features, 1)
+        # equation 3 of Salimans & Kingma 2016: the gradient of w along v, and across it
+        along = (other.weight.grad * direction).sum(1, keepdim=True) / norm
+        across = length / norm * other.weight.grad - length * along / norm.square() * direction
+        torch.testing.assert_close(length.grad, along, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(direction.grad, across, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("join", ["concat", "max"])

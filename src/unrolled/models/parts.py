@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from torch import nn
+from torch.nn.utils import parametrize
 
 from unrolled.layers import Cell, Embedding
 from unrolled.layers.attention import Additive, Bilinear, Concat, Location
@@ -32,18 +33,29 @@ def parts(model: nn.Module, name: str = "model") -> Piece:
 
 
 def _piece(module: nn.Module, name: str, seen: set[int]) -> Piece:
-    own = [weight for weight in module.parameters(recurse=False) if id(weight) not in seen]
+    own = [weight for weight in _weights(module) if id(weight) not in seen]
     seen.update(map(id, own))
     formula, sizes = _formula(module) if own else ("", {})
     below = tuple(_piece(child, place, seen) for place, child in _children(module))
     total = sum(weight.numel() for weight in own) + sum(piece.total for piece in below)
-    return Piece(name, type(module).__name__, total, formula, sizes, tuple(piece for piece in below if piece.total))
+    kind = parametrize.type_before_parametrizations(module).__name__
+    return Piece(name, kind, total, formula, sizes, tuple(piece for piece in below if piece.total))
+
+
+def _weights(module: nn.Module) -> list[nn.Parameter]:
+    """The module's own, among them what a weight is made of (length and direction, `weight_norm`)."""
+    own = list(module.parameters(recurse=False))
+    if parametrize.is_parametrized(module):
+        own += cast(nn.ModuleDict, module.parametrizations).parameters()
+    return own
 
 
 def _children(module: nn.Module) -> list[tuple[str, nn.Module]]:
     """The children by name, a list's members as ``list.0``, ``list.1``."""
     found: list[tuple[str, nn.Module]] = []
     for name, child in module.named_children():
+        if name == "parametrizations":
+            continue
         members = child.named_children() if isinstance(child, nn.ModuleList) else [("", child)]
         found += [(f"{name}.{place}" if place else name, member) for place, member in members]
     return found
@@ -58,7 +70,10 @@ def _formula(module: nn.Module) -> tuple[str, Mapping[str, int]]:
 
 
 def _linear(module: nn.Linear) -> tuple[str, Mapping[str, int]]:
-    return "mn" + ("" if module.bias is None else " + n"), {"m": module.in_features, "n": module.out_features}
+    lengths = parametrize.is_parametrized(module)
+    rows = (module.bias is not None) + lengths
+    formula = "mn" + ("", " + n", " + 2n")[rows]
+    return formula, {"m": module.in_features, "n": module.out_features}
 
 
 def _additive(module: Additive) -> tuple[str, Mapping[str, int]]:

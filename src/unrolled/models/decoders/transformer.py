@@ -71,7 +71,7 @@ class TransformerDecoder(Decoder):
     """The decoder of Vaswani et al. 2017 (arXiv:1706.03762, §3.1): see `Layer`, stacked.
 
     The weights it returns are the mean over the heads of the attention to the source in ``alignment_layer``, counted
-    from 1; null takes the last but one, whose heads align best (Garg et al. 2019, arXiv:1909.02074, §4.1). Other
+    from 1; null takes the last but one, whose heads align best (Garg et al. 2019, arXiv:1909.02074). Other
     settings as the encoder's, whose vectors are projected where they have another size. There is no recurrent state,
     so a bridge has nothing to carry.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import parametrizations
 
 from unrolled.base.registry import Part
 from unrolled.models.encoders.base import ENCODERS, Encoded, Encoder, averaged
@@ -22,8 +23,10 @@ class ConvolutionalEncoder(Encoder):
     h_j = (W_out z^L_j + e_j) √½                               GLU([a, b]) = a * σ(b)   (Dauphin et al. 2017)
 
     ``width`` k is that of the windows, so L layers see L(k - 1) + 1 symbols. ``dropout`` is that of every layer's
-    input and of e. The sums are scaled as in §3.5, and weights start as there; they are not split into direction and
-    length. The mean vector is state and summary.
+    input and of e. The sums are scaled as in §3.4, and weights start as in §3.5. ``weight_norm``: every row of every W
+    is learned as length and direction, w = g v/‖v‖ (Salimans & Kingma 2016, arXiv:1602.07868), as the paper has it. In
+    the paper a decoder scores W_out z^L and reads h; here an attention does both with h. The mean vector is state and
+    summary.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class ConvolutionalEncoder(Encoder):
         width: Count = 3,
         positions: Annotated[Part, POSITIONS] = "learned",
         dropout: Share = 0.1,
+        weight_norm: bool = True,
     ) -> None:
         super().__init__()
         self.width, self.dropout = width, dropout
@@ -43,7 +47,7 @@ class ConvolutionalEncoder(Encoder):
         self.enter = nn.Linear(embedding_size, hidden_size)
         self.layers = nn.ModuleList(nn.Linear(width * hidden_size, 2 * hidden_size) for _ in range(layers))
         self.leave = nn.Linear(hidden_size, embedding_size)
-        self._start()
+        self._start(weight_norm)
         self.output_size = embedding_size
         self.layout = ((embedding_size,),)
 
@@ -56,10 +60,15 @@ class ConvolutionalEncoder(Encoder):
             z = (functional.glu(layer(windows(given, *around(self.width))), dim=2) + z) * 0.5**0.5
         return averaged((self.leave(z) + read) * 0.5**0.5, mask)
 
-    def _start(self) -> None:
-        """Normal weights that keep the variance: 4p/n before a gate, 1/n elsewhere (§3.5); p the share kept."""
+    def _start(self, split: bool) -> None:
+        """Normal weights that keep the variance: 4p/n before a gate, p/n elsewhere (§3.5); p the share kept.
+
+        Then ``split`` into length and direction.
+        """
         kept = 1 - self.dropout
         for layer in (self.enter, *self.layers, self.leave):
             gated = 1.0 if layer in (self.enter, self.leave) else 4.0
             nn.init.normal_(layer.weight, std=(gated * kept / layer.in_features) ** 0.5)
             nn.init.zeros_(layer.bias)
+            if split:
+                parametrizations.weight_norm(layer)

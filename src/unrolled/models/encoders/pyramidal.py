@@ -17,7 +17,7 @@ from unrolled.models.ranges import Count, Share
 
 @ENCODERS.register("pyramidal")
 class PyramidalEncoder(Encoder):
-    """h^l_i = BiRNN^l(h^l_{i-1}, [h^{l-1}_{2i}, h^{l-1}_{2i+1}])   (Chan et al. 2016, arXiv:1508.01211, §3.1, eq. 6).
+    """h^l_i = BiRNN^l(h^l_{i-1}, [h^{l-1}_{2i}, h^{l-1}_{2i+1}])   (Chan et al. 2016, arXiv:1508.01211, §3.1).
 
     A plain layer in two directions, then ``layers`` that halve the time, inside the true lengths; the last pair of a
     row of odd length has its second half empty. So a memory position stands for 2^layers symbols, and the weights a
