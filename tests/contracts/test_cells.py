@@ -81,27 +81,32 @@ def results(network, x, mask, state):
     return [tensor.detach() for tensor in (output, *ends)], grads
 
 
+every_path = pytest.mark.parametrize("path", ["whole", "compiled"])
+
+
 @every_cell
+@every_path
 @pytest.mark.parametrize("given_state", [False, True], ids=["zeros", "given"])
 @pytest.mark.parametrize("lengths", [[7, 7, 7], [7, 4, 1], [2, 5, 3], [1, 1, 1]], ids=str)
-def test_the_chosen_path_equals_the_plain_loop_in_values_and_gradients(cell, lengths, given_state):
+def test_each_path_equals_the_plain_loop_in_values_and_gradients(cell, path, lengths, given_state):
     network = build(cell, layers=2, bidirectional=True, residual=True)
     x, mask = example(lengths)
     state = first_state(network, ROWS) if given_state else None
     network.path = "plain"
     expected = results(network, x, mask, state)
-    network.path = None
+    network.path = path
     torch.testing.assert_close(results(network, x, mask, state), expected, rtol=1e-11, atol=1e-11)
 
 
 @every_cell
-def test_in_training_the_chosen_path_equals_the_plain_loop_given_the_same_draws(cell):
+@every_path
+def test_in_training_each_path_equals_the_plain_loop_given_the_same_draws(cell, path):
     network = build(cell, layers=2, bidirectional=True).train()
     x, mask = example([7, 4, 1])
     state = first_state(network, ROWS)
     network.path = "plain"
     expected = results(network, x, mask, state)
-    network.path = None
+    network.path = path
     torch.testing.assert_close(results(network, x, mask, state), expected, rtol=1e-11, atol=1e-11)
     network.eval()
     differs = not torch.allclose(network(x, mask, state).output, expected[0][0])

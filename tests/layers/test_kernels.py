@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from unrolled.base.errors import UsageError
 from unrolled.layers import CELLS, Recurrent
-from unrolled.layers.kernels import choose
+from unrolled.layers.kernels import choose, compiled
 from unrolled.layers.kernels.deferred import Deferred
 from unrolled.layers.kernels.order import Order, order_of
 from unrolled.layers.kernels.pair import pairable
@@ -25,26 +25,30 @@ def path_of(cell, lengths, dtype=torch.float32, autocast=False, size=256):
 
 def test_the_path_follows_from_cell_type_and_padding():
     after = {"kind": "gru", "reset": "after"}
-    assert path_of("lstm", [8, 8, 8]) == "padded"
-    assert path_of("lstm", [5, 5, 5]) == "padded"
-    assert path_of("lstm", [8] * 4 + [1] * 4) == "whole"
-    assert path_of("lstm", [8] * 7 + [7]) == "padded"
-    assert path_of("lstm", [8] * 4 + [1] * 4, size=64) == "padded"
-    assert path_of("lstm", [8, 8, 8], torch.float64) == "whole"
-    assert path_of("lstm", [8, 5, 8], autocast=True) == "padded"
-    assert path_of("lstm", [8, *[1] * 9], autocast=True) == "whole"
-    assert path_of("lstm", [8, *[1] * 9], autocast=True, size=64) == "padded"
-    assert path_of({"kind": "lstm", "coupled": True}, [8, 8, 8]) == "whole"
-    assert path_of({"kind": "lstm", "peephole": True}, [8, 8, 8], autocast=True) == "whole"
+    assert path_of("lstm", [8] * 16) == path_of("lstm", [5] * 16, autocast=True) == "padded"
+    assert path_of("lstm", [8] * 15) == path_of("lstm", [8] * 15 + [7]) == "compiled"
+    assert path_of("lstm", [8] * 16, torch.float64) == "compiled"
+    assert path_of({"kind": "lstm", "coupled": True}, [8] * 16) == "compiled"
+    assert path_of({"kind": "lstm", "peephole": True}, [8] * 16, autocast=True) == "compiled"
     assert {path_of(cell, [8, 8], autocast=auto) for cell in ("gru", after, "elman") for auto in (False, True)} == {
-        "whole"
+        "compiled"
     }
+
+
+def test_without_a_product_to_call_the_loop_is_one_of_torch(monkeypatch):
+    monkeypatch.setattr(compiled, "product_found", lambda dtype: dtype is torch.float32)
+    assert path_of("gru", [8, 8]) == "compiled"
+    assert path_of("gru", [8, 8], autocast=True) == "whole"
+    monkeypatch.setattr(compiled, "product_found", lambda dtype: False)
+    assert path_of("gru", [8, 8]) == "whole"
 
 
 def test_a_path_that_the_cell_does_not_have_is_refused():
     network = Recurrent(2, cell={"kind": "gru", "hidden_size": 5})
     network.path = "packed"
-    with pytest.raises(UsageError, match=r"the cell GRU cannot run by the path 'packed'. Possible: plain, whole."):
+    with pytest.raises(
+        UsageError, match=r"the cell GRU cannot run by the path 'packed'. Possible: plain, whole, compiled."
+    ):
         network(torch.zeros(3, 7, 2))
 
 
@@ -73,7 +77,7 @@ def test_both_directions_go_in_one_loop_where_their_weights_fit_in_the_cache():
     def paired(size, dtype=torch.float32, **cell):
         cells = [CELLS.build({"kind": "gru", "hidden_size": size, **cell}, 2) for _ in range(2)]
         x = torch.zeros(60, 2, dtype=dtype)
-        return pairable(cells, x, Order(64, 4, [4] + [1] * 63, CPU), None)
+        return pairable(cells, x, Order(64, 4, [4] + [1] * 63, CPU), "whole")
 
     assert paired(128)
     assert not paired(256)
@@ -82,17 +86,18 @@ def test_both_directions_go_in_one_loop_where_their_weights_fit_in_the_cache():
 
 
 def test_a_step_of_few_rows_or_few_weights_is_multiplied_in_float32():
-    def type_of(rows, size):
+    def type_of(rows, size, path="whole"):
         cell = CELLS.build({"kind": "gru", "hidden_size": size}, 2)
-        return choose.step_type(cell, torch.zeros(1), Order(rows, 3, [3] * rows, CPU))
+        return choose.step_type(cell, torch.zeros(1), Order(rows, 3, [3] * rows, CPU), path)
 
     assert type_of(64, 256) is torch.float32  # no autocast: as it is
     with torch.autocast("cpu", torch.bfloat16):
         assert [type_of(64, 256), type_of(16, 256), type_of(4, 256)] == [torch.bfloat16] * 2 + [torch.float32]
         assert [type_of(64, 64), type_of(200, 64)] == [torch.float32, torch.bfloat16]
+        assert [type_of(8, 64, "compiled"), type_of(9, 64, "compiled")] == [torch.float32, torch.bfloat16]
 
 
-@pytest.mark.parametrize("path", ["whole", "padded"])
+@pytest.mark.parametrize("path", ["whole", "compiled", "padded"])
 def test_bfloat16_paths_of_the_lstm_stay_near_float32(path):
     torch.manual_seed(4)
     network = Recurrent(3, cell={"kind": "lstm", "hidden_size": 5}, bidirectional=True)

@@ -23,8 +23,9 @@ LIKE_TORCH = {
     "tanh": ({"kind": "elman"}, nn.RNN, {"nonlinearity": "tanh"}),
     "relu": ({"kind": "elman", "activation": "relu"}, nn.RNN, {"nonlinearity": "relu"}),
 }
-PATHS = {"lstm": ["plain", "whole", "padded", "packed"], "projected lstm": ["plain", "whole"]}
-CASES = [(name, path) for name in LIKE_TORCH for path in PATHS.get(name, ["plain", "whole", "packed"])]
+OURS = ["plain", "whole", "compiled"]
+PATHS = {"lstm": [*OURS, "padded", "packed"], "projected lstm": OURS}
+CASES = [(name, path) for name in LIKE_TORCH for path in PATHS.get(name, [*OURS, "packed"])]
 
 
 def gates(weight):

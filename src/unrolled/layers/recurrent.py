@@ -13,6 +13,7 @@ from unrolled.layers.cells import CELLS, Cell, State
 from unrolled.layers.cells.base import check_state
 from unrolled.layers.dropout import DROPOUTS, LockedDropout
 from unrolled.layers.kernels.choose import Path, check_type, run
+from unrolled.layers.kernels.layer import joinable, run_layer
 from unrolled.layers.kernels.order import Order, order_of
 from unrolled.layers.kernels.pair import pairable, run_pair
 from unrolled.layers.kernels.plain import over_block
@@ -166,6 +167,8 @@ class Recurrent(nn.Module):
         if state is not None:
             own = (state[index * self._width : (index + 1) * self._width] for index in indices)
             firsts = [tuple(order.sort(tensor) for tensor in first) for first in own]
+        if joinable(cells, x, order, self.path):
+            return run_layer(cells, x, order, firsts)
         if pairable(cells, x, order, self.path):
             return run_pair(cells, x, order, firsts)
         for direction, (cell, first) in enumerate(zip(cells, firsts, strict=True)):

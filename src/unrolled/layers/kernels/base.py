@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.base import SILENCE, Noise, State
+from unrolled.layers.kernels import compiled
 
 Factors = tuple[tuple[Tensor, Tensor], ...]
 """Pairs (gradient [n, rows], input [n, hidden]) whose products gradientᵀ·input, stacked, are a weight's gradient."""
@@ -61,7 +65,16 @@ class Kernel(abc.ABC):
 
     between: Between | None = None
     noise: Noise = SILENCE
+    grad: Tensor
+    """After `backward`: the packed gradient, in the type of products, of what is in the loop; see `of_total`."""
     directions: int = 1
+    outside: tuple[Tensor, Tensor, int] | None = None
+    """Of compiled loops: a packed tensor that gets the outputs too, its row for each of theirs, and its first column.
+
+    The gradient of the outputs then comes in the same order.
+    """
+    compiled: bool = True
+    """Whether the loops may be the compiled ones; after `begin`, whether they are."""
 
     def __init__(self, counts: list[int]) -> None:
         self.counts = counts
@@ -95,6 +108,7 @@ class Kernel(abc.ABC):
         self.size, self.output_size = len(weight) // (self.gates * self.directions), weight.shape[1]
         self.reduced = weight.dtype in (torch.bfloat16, torch.float16)
         self.work = torch.float32 if self.reduced else weight.dtype
+        self.compiled = self.compiled and self.directions == 1 and compiled.possible(weight)
 
     def split(self, tensor: Tensor) -> tuple[Tensor, ...]:
         """The steps of a packed tensor, as views."""
@@ -106,7 +120,35 @@ class Kernel(abc.ABC):
 
     def turned(self, weight: Tensor) -> Tensor:
         """The weight for h·Wᵀ; float32 products are a fifth faster from a turned copy, which some steps pay for."""
-        return weight.t().contiguous() if not self.reduced and len(self.counts) > 4 else weight.t()
+        return (
+            weight.t().contiguous()
+            if len(self.counts) > 4 and (not self.reduced or weight.numel() < 1 << 19)
+            else weight.t()
+        )
+
+    def step_by_step(self, run: Callable[[int, int], None], total: Tensor, output: Tensor, first: Tensor) -> None:
+        """All steps by ``run(begin, end)``, or one by one where something comes between; ``first`` is h before them."""
+        if self.between is None:
+            run(0, len(self.counts))
+            return
+        h = first
+        for step, (now, new) in enumerate(zip(self.split(total), self.split(output), strict=True)):
+            self.between.forward(step, now, h[: len(now)])
+            run(step, step + 1)
+            h = new
+
+    def step_by_step_back(self, run: Callable[[int, int], None], hidden: Tensor) -> None:
+        """`step_by_step` from the last step to the first; ``hidden`` is the state's gradient."""
+        if self.between is None:
+            run(0, len(self.counts))
+            return
+        for step, grad in reversed(list(enumerate(self.split(self.grad)))):
+            run(step, step + 1)
+            hidden[: len(grad)] += self.between.backward(step, self.of_total(grad))
+
+    def of_total(self, grad: Tensor) -> Tensor:
+        """The gradient of the projected input, from rows of ``grad``."""
+        return grad
 
     def add_product(self, total: Tensor, x: Tensor, turned: Tensor) -> None:
         """total += x·turned, the product in its own type."""
@@ -126,23 +168,36 @@ class Kernel(abc.ABC):
         """``x`` in the type of the products."""
         return x.to(self.weight.dtype)
 
+    @cached_property
+    def rows(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each packed place its row, of each but the first step's the same row's place before, each row's last."""
+        counts = np.array(self.counts)
+        starts = np.cumsum(counts) - counts
+        place = np.arange(counts.sum())
+        row = place - np.repeat(starts, counts)
+        before = place[counts[0] :] - np.repeat(counts[:-1], counts[1:])
+        length = np.searchsorted(-counts, -place[: counts[0]])
+        last = starts[length - 1] + place[: counts[0]]
+        device = self.weight.device
+        row, before, last = (torch.from_numpy(index).to(device) for index in (row, before, last))
+        return row, before, last
+
     def shifted(self, packed: Tensor, first: Tensor | None) -> Tensor:
         """What each step saw of the one before: ``packed`` one step later, after ``first`` (None: without step 0)."""
-        if first is not None and len(self.counts) == 1:
-            return first
-        steps = [step[:count] for step, count in zip(self.split(packed), self.counts[1:], strict=False)]
-        return torch.cat([packed[:0] if first is None else first, *steps])
+        if len(self.counts) == 1:
+            return packed[:0] if first is None else first
+        later = packed.index_select(0, self.rows[1])
+        return later if first is None else torch.cat((first, later))
 
     def last(self, packed: Tensor) -> Tensor:
         """Each row's last step [batch, size], in the work type."""
         if len(self.counts) == 1:
             return packed.detach().to(self.work)
-        leaving = [step[after:] for step, after in zip(self.split(packed), [*self.counts[1:], 0], strict=True)]
-        return torch.cat(leaving[::-1]).to(self.work)
+        return packed.index_select(0, self.rows[2]).to(self.work)
 
     def spread(self, rows: Tensor) -> Tensor:
         """One vector for each row [batch, size] → packed, the same at all steps of the row."""
-        return torch.cat([rows[:count] for count in self.counts])
+        return rows.index_select(0, self.rows[0])
 
     def going_back(self, fresh: bool, *packed: Tensor) -> Any:
         """From the last step to the first: its number, whether a step before wants a gradient, its part of each."""
@@ -194,7 +249,8 @@ def run_backward(
     """``kernel.backward`` where autograd has no gradient for some outputs (None)."""
     rows = kernel.counts[0]
     if grad_output is None:
-        grad_output = kernel.weight.new_zeros(sum(kernel.counts), kernel.output_size)
+        width = kernel.output_size if kernel.outside is None else kernel.outside[0].shape[1]
+        grad_output = kernel.weight.new_zeros(sum(kernel.counts), width)
     ends = tuple(
         kernel.weight.new_zeros(rows, size, dtype=kernel.work) if grad is None else grad.to(kernel.work, copy=True)
         for grad, size in ((grad_hidden, kernel.output_size), (grad_memory, kernel.size))

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman, State
+from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, WholeSequence
 from unrolled.layers.kernels.elman import ElmanKernel
 from unrolled.layers.kernels.fused import fusable, fused_packed, fused_padded
@@ -17,37 +18,32 @@ from unrolled.layers.kernels.lstm import LSTMKernel
 from unrolled.layers.kernels.order import Order
 from unrolled.layers.kernels.plain import plain
 
-Path = Literal["plain", "whole", "padded", "packed"]
+Path = Literal["plain", "whole", "compiled", "padded", "packed"]
 
 
 def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     """The fastest path for this cell, input and device.
 
-    ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where its padding costs less than our loop's calls. ``whole``: our own
-    loop with a hand-written backward, for every cell and option. ``plain``: the loop as written, for a cell of
-    someone's own. No choice hangs on a number of the input but its lengths.
+    ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where there is no padding. ``compiled``: our own loop with a
+    hand-written backward, for every cell and option, as machine code. ``whole``: the same loop as calls of torch, on
+    other devices and where torch brings no product that compiled code could call. ``plain``: the loop as written, for
+    a cell of someone's own. No choice hangs on a number of the input but its lengths.
     """
     if whole_kernel(cell, order.counts) is None:
         return "plain"
     dtype = product_type(x)
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():
         return "packed"
-    if type(cell) is LSTM and cell.bare and x.device.type == "cpu" and torch.backends.mkldnn.is_available():
-        weights = cell.input_weight.numel() + cell.hidden_weight.numel()
-        wasted = (order.batch - order.size / len(order.counts)) * (weights + WEIGHTS_OF_A_ROW)
-        if dtype is torch.bfloat16 and (order.fill >= PADDED_FROM_FILL or wasted < 3e6):
-            return "padded"
-        if dtype is torch.float32 and wasted < 1.2e6:
-            return "padded"
+    on_processor = x.device.type == "cpu" and torch.backends.mkldnn.is_available() and dtype is not torch.float64
+    if type(cell) is LSTM and cell.bare and on_processor and order.even and order.batch >= PADDED_FROM_ROWS:
+        return "padded"
+    if compiled.possible(cell.hidden_weight) and compiled.product_found(dtype):
+        return "compiled"
     return "whole"
 
 
-PADDED_FROM_FILL = 0.6
-"""Share of real symbols from which a padded bfloat16 block is faster than our loop (benchmarks.recurrent)."""
-
-WEIGHTS_OF_A_ROW = 37_000
-"""What a row of padding costs in a step, beside its products, as a number of weights. With it, the padding of a step is
-weighed against the calls that our loop makes in one (decisions/0010-what-a-step-costs.md)."""
+PADDED_FROM_ROWS = 16
+"""Rows from which oneDNN's LSTM is faster than a compiled loop where all are equally long (benchmarks.recurrent)."""
 
 
 def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | None = None) -> tuple[Tensor, State]:
@@ -65,13 +61,13 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
     work = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
     like = x.new_empty(0, dtype=work)
     noise = cell.draw(order.batch, like, symbols=order.size)
-    if state is None and (path != "whole" or noise.kept):
+    if state is None and (path not in ("whole", "compiled") or noise.kept):
         state = cell.initial(order.batch, like)
     kernel = whole_kernel(cell, order.counts)
-    if path == "whole" and kernel is not None:
-        kernel.noise = noise
+    if path in ("whole", "compiled") and kernel is not None:
+        kernel.noise, kernel.compiled = noise, path == "compiled"
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
-        inner = step_type(cell, x, order)
+        inner = step_type(cell, x, order, path)
         bias = cell.biases()[1].to(inner) if has_inner_bias(cell) else None
         output, *ends = WholeSequence.apply(
             kernel, cell.project(x), cell.hidden_weight.to(inner), bias, *first, *extras_of(cell, inner)
@@ -93,6 +89,8 @@ def possible(cell: Cell) -> list[Path]:
     paths: list[Path] = ["plain"]
     if whole_kernel(cell, [1]) is not None:
         paths.append("whole")
+        if compiled.possible(cell.hidden_weight):
+            paths.append("compiled")
     if type(cell) is LSTM and cell.bare:
         paths.append("padded")
     if fusable(cell):
@@ -148,17 +146,17 @@ def whole_kernel(cell: Cell, counts: list[int]) -> Kernel | None:
     return None
 
 
-def step_type(cell: Cell, x: Tensor, order: Order) -> torch.dtype:
+def step_type(cell: Cell, x: Tensor, order: Order, path: Path) -> torch.dtype:
     """The type of a step's products: `product_type`, but float32 where a processor is faster in it.
 
     A float32 product takes as long as its operations; a bfloat16 one, however small, as long as laying out its weight
-    takes, and a call. So few rows, or a small weight, go in float32 (decisions/0010-what-a-step-costs.md).
+    takes, and from Python a call. So few rows, or there a small weight, go in float32
+    (decisions/0010-what-a-step-costs.md).
     """
     dtype = product_type(x)
     rows = order.size / len(order.counts)
-    if x.device.type == "cpu" and dtype is torch.bfloat16 and rows < 9 + 1.3e6 / cell.hidden_weight.numel():
-        return torch.float32
-    return dtype
+    few = 9 if path == "compiled" else 9 + 1.3e6 / cell.hidden_weight.numel()
+    return torch.float32 if x.device.type == "cpu" and dtype is torch.bfloat16 and rows < few else dtype
 
 
 def check_type(x: Tensor, weight: Tensor) -> None:

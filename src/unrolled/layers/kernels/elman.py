@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -24,25 +26,48 @@ class ElmanKernel(Kernel):
         self.hidden, self.fresh = projected, state is None
         self.first = None if state is None else state[0]
         self.product = Product(self, slice(None), (self.size,))
+        if self.compiled:
+            self._forward_compiled()
+        else:
+            self._forward()
+            self.output = self.hidden.to(self.weight.dtype)
+        return self.output, (self.last(self.hidden),)
+
+    def _forward(self) -> None:
         h = self.first
-        for step, total in enumerate(self.split(projected)):
+        for step, total in enumerate(self.split(self.hidden)):
             if h is not None:
                 seen = self.operand(h[: len(total)])
                 if self.between is not None:
                     self.between.forward(step, total, seen)
                 self.product.forward(step, seen, (total,))
             h = self.squash(total)
-        self.output = self.hidden.to(self.weight.dtype)
-        return self.output, (self.last(self.hidden),)
+
+    def _forward_compiled(self) -> None:
+        from unrolled.layers.kernels.compiled import elman as loops
+        from unrolled.layers.kernels.compiled.arrays import array, held, outside, some, steps
+
+        copy = self.empty(self.size, self.weight.dtype) if self.reduced else None
+        self.output = self.hidden if copy is None else copy
+        first = self.output[: self.counts[0]] if self.first is None else self.operand(self.first).contiguous()
+        given = (steps(self.counts, self.fresh), held(self.product.turned[0]), array(first), array(self.hidden))
+        options = (some(copy), None if self.activation == "tanh" else True, outside(self))
+        self.step_by_step(
+            lambda begin, end: loops.forward(begin, end, *given, *options), self.hidden, self.output, first
+        )
 
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        self.grad = self.empty(self.size, self.weight.dtype)
+        hidden = grad_ends[0].contiguous()
+        (self._backward_compiled if self.compiled else self._backward)(grad_output, hidden)
+        return self.grad, (hidden,)
+
+    def _backward(self, grad_output: Tensor, hidden: Tensor) -> None:
         slopes = torch.empty_like(self.hidden)
         if self.activation == "tanh":
             tanh_slope(torch.ones_like(slopes), self.hidden, slopes)
         else:
             torch.gt(self.hidden, 0, out=slopes)
-        self.grad = self.empty(self.size, self.weight.dtype)
-        (hidden,) = grad_ends[:1]
         for step, (wanted, given, slope, grad) in self.going_back(self.fresh, grad_output, slopes, self.grad):
             h = hidden[: len(given)]
             h += given
@@ -51,7 +76,15 @@ class ElmanKernel(Kernel):
                 self.product.put(step, grad, h)
             if self.between is not None:
                 h += self.between.backward(step, grad)
-        return self.grad, (hidden,)
+
+    def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
+        from unrolled.layers.kernels.compiled import elman as loops
+        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+
+        tensors = (self.hidden, grad_output.contiguous(), hidden, self.grad)
+        given: tuple[Any, ...] = (steps(self.counts, self.fresh), held(self.weight), *map(array, tensors))
+        options = (None if self.activation == "tanh" else True, outside(self))
+        self.step_by_step_back(lambda begin, end: loops.backward(begin, end, *given, *options), hidden)
 
     def factors(self) -> Factors:
         first = None if self.first is None else self.operand(self.first)

@@ -2,16 +2,124 @@
 
 from __future__ import annotations
 
+import abc
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from unrolled.layers.cells.base import State
 from unrolled.layers.kernels.base import Extras, Factors, Kernel, sigmoid_slope, tanh_slope
-from unrolled.layers.kernels.parts import Product, Zone
+from unrolled.layers.kernels.parts import Norm, Product, Zone
 
 
-class GRUBefore(Kernel):
-    """n = tanh(W x + U (r * h) + b). Rows of the weight: update, reset, candidate. State: (h,).
+class GRUKernel(Kernel):
+    """What both have. Rows of the weight: update, reset, candidate. State: (h,)."""
+
+    gates = 3
+    past: Tensor
+    columns: int
+    """Blocks of ``hidden`` columns that the packed gradient has."""
+
+    def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        n = self.size
+        self.total, self.fresh = projected, state is None
+        self.hidden = self.empty(n, self.work)
+        self.first = projected.new_zeros(self.counts[0], n) if state is None else state[0].contiguous()
+        self.zone = Zone(self, self.noise.kept[0]) if self.noise.kept else None
+        self._put_together()
+        if self.compiled:
+            self._forward_compiled()
+        else:
+            self._forward()
+            self.output = self.hidden.to(self.weight.dtype)
+        return self.output, (self.last(self.hidden),)
+
+    def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        self.grad = self.empty(self.columns * self.size, self.weight.dtype)
+        hidden = grad_ends[0].contiguous()
+        (self._backward_compiled if self.compiled else self._backward)(grad_output, hidden)
+        return self.of_total(self.grad), (hidden,)
+
+    @abc.abstractmethod
+    def _put_together(self) -> None:
+        """The products, and ``past``: what of the old state the candidate sees, packed."""
+
+    @abc.abstractmethod
+    def _forward(self) -> None:
+        """Fill ``total`` with the gates, ``past`` and ``hidden``."""
+
+    @abc.abstractmethod
+    def _backward(self, grad_output: Tensor, hidden: Tensor) -> None:
+        """Fill ``grad``; ``hidden`` is the last state's gradient and becomes the first's."""
+
+    @abc.abstractmethod
+    def _loops(self) -> tuple[Callable[..., None], Callable[..., None]]:
+        """The compiled loops."""
+
+    @abc.abstractmethod
+    def _weights(self, *, turned: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Of update and reset gate, of the candidate, and of all; ``turned`` for products with the state."""
+
+    @abc.abstractmethod
+    def _norms(self) -> list[tuple[Norm, Tensor, int]]:
+        """For update and reset gate, and for the candidate: the norm, and where it puts its gradient; or nothing."""
+
+    def _forward_compiled(self) -> None:
+        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+        from unrolled.layers.kernels.compiled.gru import Weights
+
+        self.output = self.empty(self.size, self.weight.dtype) if self.reduced else self.hidden
+        operand = self.operand(self.first)
+        weights = self._weights(turned=True)
+        told = (
+            steps(self.counts, self.fresh),
+            Weights(*map(held, weights)),
+            array(self.first),
+            array(operand),
+            *self._told(),
+            outside(self),
+        )
+        loop, _ = self._loops()
+        self.step_by_step(lambda begin, end: loop(begin, end, *told), self.total, self.output, operand)
+
+    def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
+        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+        from unrolled.layers.kernels.compiled.gru import Weights
+
+        packed, options = self._told()
+        told = (
+            steps(self.counts, self.fresh),
+            Weights(*map(held, self._weights(turned=False))),
+            array(self.first),
+            packed,
+            array(grad_output.contiguous()),
+            array(hidden),
+            array(self.grad),
+            options,
+            outside(self),
+        )
+        _, loop = self._loops()
+        self.step_by_step_back(lambda begin, end: loop(begin, end, *told), hidden)
+
+    def _told(self) -> tuple[Any, Any]:
+        """Buffers and options, as the compiled loops take them."""
+        from unrolled.layers.kernels.compiled.arrays import array, normed, some
+        from unrolled.layers.kernels.compiled.gru import Options, Packed
+
+        seen = None if self.noise.seen is None else self.operand(self.noise.seen).to(self.work)
+        kept = self.noise.kept[0].contiguous() if self.noise.kept else None
+        ask, recall = [normed(*norm) for norm in self._norms()] or (None, None)
+        output = array(self.output) if self.reduced else None
+        return (
+            Packed(array(self.total), array(self.past), array(self.hidden), output),
+            Options(some(seen), ask, recall, some(kept)),
+        )
+
+
+class GRUBefore(GRUKernel):
+    """n = tanh(W x + U (r * h) + b).
 
     Backward through one step, with dx for the gradient of x, or of what gate x was squashed from:
 
@@ -19,16 +127,16 @@ class GRUBefore(Kernel):
     dh ← dh (1 - z) + p r + [dz, dr] U_zr
     """
 
-    gates = 3
+    columns = 3
 
-    def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+    def _put_together(self) -> None:
         n = self.size
-        self.total, self.fresh = projected, state is None
-        self.hidden, self.past = self.empty(n, self.work), self.empty(n, self.weight.dtype)
-        self.first = projected.new_zeros(self.counts[0], n) if state is None else state[0]
+        self.past = self.empty(n, self.weight.dtype)
         self.ask = Product(self, slice(0, 2 * n), (2 * n,))
         self.recall = Product(self, slice(2 * n, 3 * n), (n,))
-        self.zone = Zone(self, self.noise.kept[0]) if self.noise.kept else None
+
+    def _forward(self) -> None:
+        n, projected = self.size, self.total
         both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
         h = self.first
         for step, (whole, total, update, reset, candidate, past, new) in enumerate(
@@ -48,10 +156,8 @@ class GRUBefore(Kernel):
             if self.zone is not None:
                 new.copy_(self.zone.mix(step, new, h))
             h = new
-        self.output = self.hidden.to(self.weight.dtype)
-        return self.output, (self.last(self.hidden),)
 
-    def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+    def _backward(self, grad_output: Tensor, hidden: Tensor) -> None:
         n = self.size
         update, reset, candidate = self.total.chunk(3, 1)
         before = self.shifted(self.hidden, self.first)
@@ -59,8 +165,6 @@ class GRUBefore(Kernel):
         sigmoid_slope(candidate - before, update, slopes[:, 0])
         sigmoid_slope(before, reset, slopes[:, 1])
         tanh_slope(update, candidate, slopes[:, 2])
-        self.grad = self.empty(3 * n, self.weight.dtype)
-        (hidden,) = grad_ends[:1]
         packed = (grad_output, update, reset, *slopes.unbind(1), self.grad)
         for step, (wanted, given, z, r, outer, inner, slope, grad) in self.going_back(self.fresh, *packed):
             grad_update, grad_reset, grad_candidate = grad.chunk(3, 1)
@@ -81,7 +185,18 @@ class GRUBefore(Kernel):
             self.ask.add(step, grad[:, : 2 * n], h)
             if self.between is not None:
                 h += self.between.backward(step, grad)
-        return self.grad, (hidden,)
+
+    def _loops(self) -> tuple[Callable[..., None], Callable[..., None]]:
+        from unrolled.layers.kernels.compiled import gru as loops
+
+        return loops.before, loops.before_back
+
+    def _weights(self, *, turned: bool) -> tuple[Tensor, Tensor, Tensor]:
+        parts = [part.turned[0] if turned else part.weights[0] for part in (self.ask, self.recall)]
+        return parts[0], parts[1], self.weight
+
+    def _norms(self) -> list[tuple[Norm, Tensor, int]]:
+        return [(part.norms[0], part.grad, 0) for part in (self.ask, self.recall) if part.norms]
 
     def factors(self) -> Factors:
         n, first = self.size, None if self.fresh else self.operand(self.first)
@@ -95,30 +210,32 @@ class GRUBefore(Kernel):
         return Extras(torch.cat((self.ask.gain_gradient(kept), self.recall.gain_gradient(kept))))
 
 
-class GRUAfter(Kernel):
-    """n = tanh(W x + c + r * (U h + b)). Rows of the weight: update, reset, candidate. State: (h,).
+class GRUAfter(GRUKernel):
+    """n = tanh(W x + c + r * (U h + b)).
 
     Backward through one step, with p = U h + b, and dx for the gradient of x, or of what gate x was squashed from:
 
     dn = dh z tanh'(n)    dz = dh (n - h) σ'(z)    dr = dn p σ'(r)    dp = dn r
     dh ← dh (1 - z) + [dz, dr, dp] U
+
+    The columns of the packed gradient are dz, dr, dp, dn.
     """
 
-    gates = 3
+    columns = 4
 
-    def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+    def _put_together(self) -> None:
         n = self.size
-        self.total, self.fresh = projected, state is None
-        self.hidden, self.past = self.empty(n, self.work), self.empty(n, self.work)
-        self.first = projected.new_zeros(self.counts[0], n) if state is None else state[0]
+        self.past = self.empty(n, self.work)
         self.product = Product(self, slice(None), (2 * n, n))
-        self.zone = Zone(self, self.noise.kept[0]) if self.noise.kept else None
-        both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
         past = self.past.view(-1, self.directions, n)
         if self.bias is None:
             past.zero_()
         else:
             past.copy_(self.bias.view(self.directions, 3 * n)[:, 2 * n :].expand_as(past))
+
+    def _forward(self) -> None:
+        n, projected = self.size, self.total
+        both, (updates, resets, candidates) = projected[:, : 2 * n], projected.chunk(3, 1)
         h = self.first
         for step, (whole, total, update, reset, candidate, past, new) in enumerate(
             zip(*map(self.split, (projected, both, updates, resets, candidates, self.past, self.hidden)), strict=True)
@@ -135,10 +252,8 @@ class GRUAfter(Kernel):
             if self.zone is not None:
                 new.copy_(self.zone.mix(step, new, h))
             h = new
-        self.output = self.hidden.to(self.weight.dtype)
-        return self.output, (self.last(self.hidden),)
 
-    def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+    def _backward(self, grad_output: Tensor, hidden: Tensor) -> None:
         n = self.size
         update, reset, candidate = self.total.chunk(3, 1)
         slopes = self.empty(4 * n, self.work).view(-1, 4, n)
@@ -147,8 +262,6 @@ class GRUAfter(Kernel):
         sigmoid_slope(self.past, reset, slopes[:, 1])
         slopes[:, 1] *= slopes[:, 3]
         torch.mul(reset, slopes[:, 3], out=slopes[:, 2])
-        self.grad = self.empty(4 * n, self.weight.dtype)
-        (hidden,) = grad_ends[:1]
         packed = (grad_output, update, slopes, self.grad.view(-1, 4, n), self.grad[:, : 3 * n])
         for step, (wanted, given, z, slope, grad, seen) in self.going_back(self.fresh, *packed):
             h = hidden[: len(given)]
@@ -162,8 +275,25 @@ class GRUAfter(Kernel):
                 self.product.add(step, seen, h)
             if self.between is not None:
                 h += self.between.backward(step, torch.cat((seen[:, : 2 * n], grad[:, 3]), 1))
-        projected = torch.cat((self.grad[:, : 2 * n], self.grad[:, 3 * n :]), 1)
-        return projected, (hidden,)
+
+    def of_total(self, grad: Tensor) -> Tensor:
+        return torch.cat((grad[:, : 2 * self.size], grad[:, 3 * self.size :]), 1)
+
+    def _loops(self) -> tuple[Callable[..., None], Callable[..., None]]:
+        from unrolled.layers.kernels.compiled import gru as loops
+
+        return loops.after, loops.after_back
+
+    def _weights(self, *, turned: bool) -> tuple[Tensor, Tensor, Tensor]:
+        n = self.size
+        if turned:
+            whole = self.product.turned[0]
+            return whole[:, : 2 * n], whole[:, 2 * n :], whole
+        return self.weight[: 2 * n], self.weight[2 * n :], self.weight
+
+    def _norms(self) -> list[tuple[Norm, Tensor, int]]:
+        columns = (0, 2 * self.size)
+        return [(norm, self.product.grad, at) for norm, at in zip(self.product.norms, columns, strict=False)]
 
     def factors(self) -> Factors:
         first = None if self.fresh else self.operand(self.first)

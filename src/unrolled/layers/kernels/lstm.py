@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -30,15 +32,20 @@ class LSTMKernel(Kernel):
         self.gates = 3 if coupled else 4
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
-        n, early = self.size, (self.gates - 2) * self.size
+        n = self.size
         self.total, self.fresh = projected, state is None
         self._put_together()
         self.made, self.squashed = self.empty(n, self.work), self.empty(n, self.work)
         self.memory = self.made if self.zones is None else self.empty(n, self.work)
         self.output = self.empty(self.output_size, self.weight.dtype)
         self.read = self.output if self.extras.projection is None else self.empty(n, self.weight.dtype)
-        self.first_hidden = None if state is None else self.operand(state[0])
-        self.first_memory = self.made.new_zeros(self.counts[0], n) if state is None else state[1]
+        self.first_hidden = None if state is None else self.operand(state[0]).contiguous()
+        self.first_memory = self.made.new_zeros(self.counts[0], n) if state is None else state[1].contiguous()
+        (self._forward_compiled if self.compiled else self._forward)()
+        return self.output, (self.last(self.output), self.last(self.memory))
+
+    def _forward(self) -> None:
+        n, early, projected = self.size, (self.gates - 2) * self.size, self.total
         h, memory = self.first_hidden, self.first_memory
         gates = (projected[:, :early], projected[:, :n], *projected[:, early - n :].split(n, 1))
         packed = (projected, *gates, self.made, self.squashed, self.memory, self.read, self.output)
@@ -68,7 +75,43 @@ class LSTMKernel(Kernel):
                 output.copy_(self.zones[0].mix(step, output.to(self.work), h.to(self.work)))
                 kept.copy_(self.zones[1].mix(step, made, before))
             h, memory = output, kept
-        return self.output, (self.last(self.output), self.last(self.memory))
+
+    def _forward_compiled(self) -> None:
+        from unrolled.layers.kernels.compiled import lstm as loops
+        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+
+        hidden = self.first_hidden
+        if hidden is None:  # no step sees it
+            hidden = self.output.new_empty(self.counts[0], self.output_size)
+        early, late = (part.turned if isinstance(part, Full) else None for part in (self.early, self.late))
+        projection = None if self.extras.projection is None else self.extras.projection.t()
+        weights = loops.Weights(*map(held, (self.product.turned[0], early, late, projection)))
+        self.buffers = (self.total, self.made, self.squashed, self.memory, self.read, self.output)
+        packed, options = loops.Packed(*map(array, self.buffers)), self._options()
+        given = (
+            steps(self.counts, self.fresh),
+            weights,
+            array(hidden),
+            array(self.first_memory),
+            packed,
+            options,
+            outside(self),
+        )
+        self.step_by_step(lambda begin, end: loops.forward(begin, end, *given), self.total, self.output, hidden)
+
+    def _options(self) -> Any:
+        """What the compiled loops are told of the cell's options."""
+        from unrolled.layers.kernels.compiled.arrays import normed, some
+        from unrolled.layers.kernels.compiled.lstm import Options
+
+        norm = memory_norm = None
+        if self.norm is not None:
+            self.norm.given = self.made
+            norm, memory_norm = normed(self.product.norms[0], self.product.grad), normed(self.norm, self.norm.grad)
+        kept = [some(rows.contiguous()) for rows in self.noise.kept] or [None, None]
+        seen = None if self.product.seen is None else self.product.seen.to(self.work)
+        diagonal = self.extras.peephole if isinstance(self.early, Diagonal) else None
+        return Options(True if self.coupled else None, some(diagonal), some(seen), norm, memory_norm, *kept)
 
     def _put_together(self) -> None:
         """The parts that this call has."""
@@ -87,7 +130,6 @@ class LSTMKernel(Kernel):
         *writes, keep, candidate, show = self.total.chunk(self.gates, 1)
         slopes = self.empty((self.gates - 1) * self.size, self.work)
         *of_writes, of_keep, of_candidate = slopes.chunk(self.gates - 1, 1)
-        self.before = self.shifted(self.memory, self.first_memory)
         if self.coupled:
             sigmoid_slope(self.before - candidate, keep, of_keep)
             tanh_slope(1 - keep, candidate, of_candidate)
@@ -101,10 +143,36 @@ class LSTMKernel(Kernel):
         return slopes.unflatten(1, (self.gates - 1, self.size)), of_show, through
 
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
-        n, early = self.size, (self.gates - 2) * self.size
-        slopes, of_show, through = self._slopes()
-        self.grad = self.empty(self.gates * n, self.weight.dtype)
+        self.grad = self.empty(self.gates * self.size, self.weight.dtype)
         self.grad_output = None if self.extras.projection is None else self.empty(self.output_size, self.weight.dtype)
+        ends = (grad_ends[0].contiguous(), grad_ends[1].contiguous())
+        (self._backward_compiled if self.compiled else self._backward)(grad_output, ends)
+        return self.grad, ends
+
+    def _backward_compiled(self, grad_output: Tensor, grad_ends: State) -> None:
+        from unrolled.layers.kernels.compiled import lstm as loops
+        from unrolled.layers.kernels.compiled.arrays import array, held, outside, some, steps
+
+        early, late = (part.weight if isinstance(part, Full) else None for part in (self.early, self.late))
+        weights = loops.Weights(*map(held, (self.weight, early, late, self.extras.projection)))
+        hidden, memory = grad_ends
+        grads = loops.Gradients(array(self.grad), some(self.grad_output), array(hidden), array(memory))
+        given = (
+            steps(self.counts, self.fresh),
+            weights,
+            array(self.first_memory),
+            loops.Packed(*map(array, self.buffers)),
+            array(grad_output.contiguous()),
+            grads,
+            self._options(),
+            outside(self),
+        )
+        self.step_by_step_back(lambda begin, end: loops.backward(begin, end, *given), hidden)
+
+    def _backward(self, grad_output: Tensor, grad_ends: State) -> None:
+        n, early = self.size, (self.gates - 2) * self.size
+        self.before = self.shifted(self.memory, self.first_memory)
+        slopes, of_show, through = self._slopes()
         others, last = self.grad[:, :-n].unflatten(1, (self.gates - 1, n)), self.grad[:, -n:]
         hidden, memory = grad_ends
         packed = (grad_output, self.total[:, early - n : early], slopes, of_show, through, others, last, self.grad)
@@ -134,7 +202,6 @@ class LSTMKernel(Kernel):
                 c += stays[1]
             if self.between is not None:
                 h += self.between.backward(step, grad)
-        return self.grad, (hidden, memory)
 
     def factors(self) -> Factors:
         return self.product.factors(self.grad, self.shifted(self.output, self.first_hidden))
@@ -143,7 +210,7 @@ class LSTMKernel(Kernel):
         peephole, shift, gain, projection, memory_gain = None, None, None, None, None
         early = (self.gates - 2) * self.size
         if self.early is not None and self.late is not None:
-            looks = (self.early.gradient(self.grad[:, :early], self.before),)
+            looks = (self.early.gradient(self.grad[:, :early], self.shifted(self.memory, self.first_memory)),)
             peephole = torch.cat((*looks, self.late.gradient(self.grad[:, -self.size :], self.made)))
         if self.norm is not None:
             gain = self.product.gain_gradient(self.counts[0] if self.fresh else 0)

@@ -42,7 +42,7 @@ class Order:
             return torch.from_numpy(array).to(device)
 
         self._symbols = index(rows[column] * time + step)
-        self._turned = index(starts[ends[column] - step] + column)
+        self.turned = index(starts[ends[column] - step] + column)
         self._column = index(column)
         self._ends = index(starts[ends] + np.arange(batch))
         self._sorted = bool((rows == np.arange(batch)).all())
@@ -77,7 +77,7 @@ class Order:
 
     def turn(self, packed: Tensor) -> Tensor:
         """Each row reversed within its true length; turning twice changes nothing."""
-        return _Turn.apply(packed, self._turned)
+        return _Turn.apply(packed, self.turned)
 
     def spread(self, rows: Tensor) -> Tensor:
         """One vector for each sorted row [batch, size] → packed, the same at all steps of the row."""

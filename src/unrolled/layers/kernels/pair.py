@@ -31,7 +31,7 @@ def pairable(cells: list[Cell], x: Tensor, order: Order, path: Path | None) -> b
         return False
     if any(extra is not None for cell in cells for extra in extras_of(cell, torch.float32)):
         return False
-    weight = 2 * cells[0].hidden_weight.numel() * step_type(cells[0], x, order).itemsize
+    weight = 2 * cells[0].hidden_weight.numel() * step_type(cells[0], x, order, "whole").itemsize
     if x.device.type == "cpu" and weight > WEIGHTS_IN_CACHE:
         return False
     return (path or choose(cells[0], x, order)) == "whole"
@@ -47,7 +47,7 @@ def run_pair(cells: list[Cell], x: Tensor, order: Order, states: list[State | No
     A row of the loop's batch and the same row turned stand one below the other, so that a step's rows are still the
     first ones of the step before. Only the products are made one by one, for each has its weight.
     """
-    dtype, inner = product_type(x), step_type(cells[0], x, order)
+    dtype, inner = product_type(x), step_type(cells[0], x, order, "whole")
     work = torch.promote_types(dtype, torch.float32)
     like = x.new_empty(0, dtype=work)
     noise = [cell.draw(order.batch, like, symbols=order.size) for cell in cells]

@@ -18,28 +18,29 @@ class Norm:
     def __init__(self, kernel: Kernel, gain: Tensor, shift: Tensor | None = None) -> None:
         self.gain, self.shift, self.width = gain, shift, [len(gain)]
         self.given, self.grad = kernel.empty(len(gain), kernel.work), kernel.empty(len(gain), kernel.work)
-        self.steps = list(zip(kernel.split(self.given), kernel.split(self.grad), strict=True))
-        self.statistics: dict[int, tuple[Tensor, Tensor]] = {}
+        self.mean, self.spread = kernel.empty(1, kernel.work), kernel.empty(1, kernel.work)
+        self.steps = list(zip(*map(kernel.split, (self.given, self.grad, self.mean, self.spread)), strict=True))
 
     def forward(self, step: int, x: Tensor) -> Tensor:
-        given, _ = self.steps[step]
+        given, _, mean, spread = self.steps[step]
         given.copy_(x)
-        y, *statistics = torch.native_layer_norm(given, self.width, self.gain, self.shift, EPSILON)
-        self.statistics[step] = (statistics[0], statistics[1])
+        y, *moments = torch.native_layer_norm(given, self.width, self.gain, self.shift, EPSILON)
+        mean.copy_(moments[0])
+        spread.copy_(moments[1])
         return y
 
     def backward(self, step: int, grad: Tensor) -> Tensor:
         """The gradient of x from that of y, in the work type."""
-        given, own = self.steps[step]
+        given, own, mean, spread = self.steps[step]
         own.copy_(grad)
-        return self._derive(own, given, self.statistics[step], [True, False, False])[0]
+        return self._derive(own, given, (mean, spread), [True, False, False])[0]
 
     def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift, over all rows but the first ``skip``, which had no x."""
-        if not self.statistics:
+        if skip == len(self.given):
             return torch.zeros_like(self.gain), torch.zeros_like(self.gain)
-        mean, spread = (torch.cat(parts) for parts in zip(*self.statistics.values(), strict=True))
-        _, gain, shift = self._derive(self.grad[skip:], self.given[skip:], (mean, spread), [False, True, True])
+        moments = (self.mean[skip:], self.spread[skip:])
+        _, gain, shift = self._derive(self.grad[skip:], self.given[skip:], moments, [False, True, True])
         return gain, shift
 
     def _derive(

@@ -1,0 +1,57 @@
+"""A kernel's tensors as compiled loops take them: NumPy arrays over the same memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.layers.kernels.compiled.products import Matrix
+from unrolled.layers.kernels.compiled.rows import Normed, Outside, Steps
+
+if TYPE_CHECKING:
+    from unrolled.layers.kernels.base import Kernel
+    from unrolled.layers.kernels.parts import Norm
+
+
+def array(tensor: Tensor) -> Any:
+    """The numbers of a contiguous tensor, not copied; bfloat16 as uint16."""
+    if not tensor.is_contiguous():
+        raise RuntimeError(f"a compiled loop was given a tensor of strides {tensor.stride()}; it wants it contiguous")
+    tensor = tensor.detach()
+    return (tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor).numpy()
+
+
+def some(tensor: Tensor | None) -> Any:
+    """`array`, of what an option may lack."""
+    return None if tensor is None else array(tensor)
+
+
+def held(weight: Tensor | None) -> Matrix | None:
+    """``weight`` [inner, width] of products, or a turned view of one, or None; the caller keeps the tensor."""
+    if weight is None:
+        return None
+    turned = weight.stride(1) != 1
+    return Matrix(weight.data_ptr(), weight.stride(int(turned)), turned)
+
+
+def steps(counts: Sequence[int], fresh: bool) -> Steps:
+    rows = np.array(counts, np.int64)
+    return Steps(rows, np.cumsum(rows) - rows, fresh)
+
+
+def normed(norm: Norm, grad: Tensor, at: int = 0) -> Normed:
+    """A normalisation's weights and buffers; ``grad`` takes, from column ``at``, the gradient of what it normalises."""
+    given, mean, spread, wanted, own = map(array, (norm.given, norm.mean, norm.spread, norm.grad, grad))
+    return Normed(array(norm.gain), some(norm.shift), given, mean, spread, wanted, own, at)
+
+
+def outside(kernel: Kernel) -> Outside | None:
+    """Where others have the loop's outputs and their gradient."""
+    if kernel.outside is None:
+        return None
+    output, places, at = kernel.outside
+    return Outside(array(places), at, array(output))

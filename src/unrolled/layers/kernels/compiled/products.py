@@ -1,0 +1,108 @@
+"""Matrix products for compiled loops: those of the library that torch itself multiplies with, called by their address.
+
+A loop over time makes a product in each step. Called from Python it costs a few microseconds, which for a small layer
+is more than the product itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from llvmlite import binding
+from numba import types
+from numba.extending import overload
+
+SYMBOLS = {torch.float32: "sgemm_", torch.float64: "dgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}
+"""The general product C ← α A B + β C of each type in BLAS; the last is MKL's own: A and B bfloat16, C float32."""
+
+_SIGNATURE = types.void(*[types.intp] * 13)
+_SINGLE = types.ExternalFunction("unrolled_product_f4", _SIGNATURE)
+_DOUBLE = types.ExternalFunction("unrolled_product_f8", _SIGNATURE)
+_HALF = types.ExternalFunction("unrolled_product_b2", _SIGNATURE)
+PLAIN, TURNED = ord("N"), ord("T")
+
+_NAMES = {
+    torch.float32: "unrolled_product_f4",
+    torch.float64: "unrolled_product_f8",
+    torch.bfloat16: "unrolled_product_b2",
+}
+
+
+def found(dtype: torch.dtype) -> bool:
+    """Whether torch's library offers the product of ``dtype``; compiled code then finds it by name."""
+    return dtype in FOUND
+
+
+def _libraries() -> list[Path]:
+    folder = Path(torch.__file__).parent / "lib"
+    return sorted(path for pattern in ("libtorch_cpu.*", "torch_cpu.dll") for path in folder.glob(pattern))
+
+
+def _find() -> set[torch.dtype]:
+    there = set()
+    for path in _libraries():
+        library = ctypes.CDLL(str(path))
+        for dtype, symbol in SYMBOLS.items():
+            if hasattr(library, symbol):
+                binding.add_symbol(_NAMES[dtype], ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value)
+                there.add(dtype)
+    return there
+
+
+FOUND = _find()
+
+
+class Matrix(NamedTuple):
+    """A weight [inner, width]: where its numbers lie, how far apart its rows are, or with ``turned`` its columns."""
+
+    address: int
+    stride: int
+    turned: bool
+
+
+def multiply(x: Any, weight: Any, out: Any, keep: bool) -> None:
+    """out = x · weight, plus what ``out`` held with ``keep``: x [rows, inner], out [rows, width].
+
+    The columns of x and out lie side by side; rows may lie apart. For bfloat16 x is uint16 and out float32.
+    """
+    raise TypeError(x)
+
+
+@overload(multiply)
+def _multiply(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+    product: Any = {types.uint16: _HALF, types.float32: _SINGLE, types.float64: _DOUBLE}[x.dtype]
+
+    def call(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+        # BLAS counts along columns, so that each matrix is turned to it: outᵀ = weightᵀ xᵀ.
+        sizes = np.empty(6, np.int32)
+        sizes[0], sizes[1], sizes[2] = out.shape[1], out.shape[0], x.shape[1]
+        sizes[3], sizes[4], sizes[5] = weight.stride, x.strides[0] // x.itemsize, out.strides[0] // out.itemsize
+        factors = np.empty(2, out.dtype)
+        factors[0], factors[1] = 1, keep
+        letters = np.empty(2, np.uint8)
+        letters[0], letters[1] = (TURNED if weight.turned else PLAIN), PLAIN
+        size, factor, letter = sizes.ctypes.data, factors.ctypes.data, letters.ctypes.data
+        inner, strides = size + 8, size + 12
+        second = factor + factors.itemsize
+        data, into = x.ctypes.data, out.ctypes.data
+        product(
+            letter,
+            letter + 1,
+            size,
+            size + 4,
+            inner,
+            factor,
+            weight.address,
+            strides,
+            data,
+            strides + 4,
+            second,
+            into,
+            strides + 8,
+        )
+
+    return call

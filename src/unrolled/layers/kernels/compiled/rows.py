@@ -1,0 +1,273 @@
+"""What a compiled loop does in one step of any cell: products with the state before, normalised; zoneout; additions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from unrolled.layers.cells.norm import EPSILON
+from unrolled.layers.kernels.compiled.products import multiply
+from unrolled.layers.kernels.compiled.scalars import FAST, ONE, put, take
+
+row_function = njit(fastmath=FAST, error_model="numpy")
+"""A function of one row. Its loops read and write few arrays each, or they are not worked on many numbers at once."""
+
+loop_function = njit(fastmath=FAST, error_model="numpy", nogil=True, cache=True)
+"""A function of all rows of all steps; the machine code is kept beside the module, or in the user's cache folder."""
+
+step_function = row_function
+"""A function of the rows of one step. An option that the cell does not have is None, and no code is made for it."""
+
+summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy")
+
+
+class Steps(NamedTuple):
+    """Rows of each step, where each begins in a packed array, and whether the first state is zero."""
+
+    counts: Any
+    starts: Any
+    fresh: bool
+
+
+class Outside(NamedTuple):
+    """Where others have the rows of the loop: rows ``places`` of a packed array, columns from ``at`` on.
+
+    ``output`` is that array for the loop's outputs.
+    """
+
+    places: Any
+    at: int
+    output: Any
+
+
+class Normed(NamedTuple):
+    """Weights and packed buffers of a layer normalisation: see kernels/parts.py."""
+
+    gain: Any
+    shift: Any
+    given: Any
+    mean: Any
+    spread: Any
+    wanted: Any
+    grad: Any
+    at: int  # column of ``grad`` from which on it is this one's
+
+
+@row_function
+def add(total: Any, x: Any) -> None:
+    """total += x."""
+    for j in range(len(total)):
+        total[j] += x[j]
+
+
+@row_function
+def times(x: Any, factor: Any, out: Any) -> None:
+    """out = x · factor, in the type of products."""
+    for j in range(len(out)):
+        put(out, j, take(x, j) * factor[j])
+
+
+@row_function
+def copy(x: Any, out: Any) -> None:
+    """out = x, in the type of ``out``."""
+    for j in range(len(out)):
+        put(out, j, take(x, j))
+
+
+@row_function
+def mix(new: Any, old: Any, kept: Any, out: Any) -> None:
+    """Zoneout: out = kept · old + (1 - kept) · new."""
+    for j in range(len(out)):
+        x = take(new, j)
+        put(out, j, x + kept[j] * (take(old, j) - x))
+
+
+@row_function
+def part(grad: Any, kept: Any, stays: Any) -> None:
+    """Zoneout's derivative: what of ``grad`` goes straight to the old state; ``grad`` keeps what goes to the new."""
+    for j in range(len(grad)):
+        stays[j] = grad[j] * kept[j]
+        grad[j] -= stays[j]
+
+
+@summing
+def moments(x: Any) -> Any:
+    """Mean and 1 / √(variance + ε)."""
+    n = len(x)
+    mean = x[0] - x[0]
+    for j in range(n):
+        mean += x[j]
+    mean /= n
+    square = mean - mean
+    for j in range(n):
+        square += (x[j] - mean) * (x[j] - mean)
+    return mean, ONE / np.sqrt(square / n + EPSILON)
+
+
+@row_function
+def normalise(x: Any, gain: Any, mean: Any, spread: Any, out: Any) -> None:
+    """out = gain · (x - mean) · spread."""
+    for j in range(len(x)):
+        out[j] = gain[j] * ((x[j] - mean) * spread)
+
+
+@summing
+def normalise_back(grad: Any, x: Any, gain: Any, mean: Any, spread: Any, out: Any) -> None:
+    """out = the gradient of x, from ``grad``, that of `normalise`'s result."""
+    n = len(x)
+    plain, along = x[0] - x[0], x[0] - x[0]
+    for j in range(n):
+        g = grad[j] * gain[j]
+        plain += g
+        along += g * ((x[j] - mean) * spread)
+    plain, along = plain / n, along / n
+    for j in range(n):
+        out[j] = spread * (grad[j] * gain[j] - plain - (x[j] - mean) * spread * along)
+
+
+@step_function
+def normalise_row(x: Any, norm: Any, place: int, out: Any) -> None:
+    """out = `normalise` of x, whose moments are kept."""
+    mean, spread = moments(x)
+    norm.mean[place, 0], norm.spread[place, 0] = mean, spread
+    normalise(x, norm.gain, mean, spread, out)
+
+
+@step_function
+def hear(h: Any, weight: Any, total: Any, at: int, width: int, seen: Any, norm: Any, start: int) -> None:
+    """total += U (h * d) in ``width`` columns from ``at``; d is the recurrent dropout ``seen``.
+
+    With ``norm`` the product is normalised before it is added.
+    """
+    rows = len(h)
+    if seen is None:
+        heard = h
+    else:
+        heard = np.empty((rows, h.shape[1]), h.dtype)
+        for row in range(rows):
+            times(h[row], seen[row], heard[row])
+    if norm is None:
+        multiply(heard, weight, total[:, at : at + width], True)
+    else:
+        given = norm.given[start : start + rows]
+        multiply(heard, weight, given, False)
+        y = np.empty(width, given.dtype)
+        for row in range(rows):
+            normalise_row(given[row], norm, start + row, y)
+            add(total[row, at : at + width], y)
+
+
+@step_function
+def hear_back(
+    grad: Any, at: int, width: int, weight: Any, out: Any, keep: bool, seen: Any, norm: Any, start: int
+) -> None:
+    """out = the gradient of h from that of the total's columns, added to what ``out`` holds with ``keep``."""
+    rows = len(grad)
+    if norm is None:
+        own = grad[:, at : at + width]
+    else:
+        own = norm.grad[start : start + rows, norm.at : norm.at + width]
+        derived = np.empty(width, norm.given.dtype)
+        for row in range(rows):
+            place = start + row
+            copy(grad[row, at : at + width], norm.wanted[place])
+            mean, spread = norm.mean[place, 0], norm.spread[place, 0]
+            normalise_back(norm.wanted[place], norm.given[place], norm.gain, mean, spread, derived)
+            copy(derived, norm.grad[place, norm.at : norm.at + width])
+    if seen is None:
+        multiply(own, weight, out, keep)
+    else:
+        back = np.empty((rows, out.shape[1]), out.dtype)
+        multiply(own, weight, back, False)
+        for row in range(rows):
+            times(back[row], seen[row], back[row])
+            if not keep:
+                out[row, :] = 0
+            add(out[row], back[row])
+
+
+@step_function
+def zone(new: Any, old: Any, kept: Any, start: int, out: Any) -> None:
+    """Zoneout of a step's rows, where the cell has it."""
+    if kept is not None:
+        for row in range(len(new)):
+            mix(new[row], old[row], kept[start + row], out[row])
+
+
+@step_function
+def zone_back(grad: Any, kept: Any, start: int, stays: Any) -> None:
+    """`part` of a step's rows, where the cell has zoneout."""
+    if kept is not None:
+        for row in range(len(grad)):
+            part(grad[row], kept[start + row], stays[row])
+
+
+@step_function
+def rejoin(grad: Any, kept: Any, stays: Any) -> None:
+    """What went straight to the old state comes to the rest of its gradient."""
+    if kept is not None:
+        for row in range(len(grad)):
+            add(grad[row], stays[row])
+
+
+@step_function
+def arrive(grad: Any, given: Any, outside: Any, start: int) -> None:
+    """The state's gradient, and what the step's output was told: by ``given``, in the loop's order or ``outside``'s."""
+    n = grad.shape[1]
+    for row in range(len(grad)):
+        if outside is None:
+            _arrive(grad[row], given[start + row])
+        else:
+            _arrive(grad[row], given[outside.places[start + row], outside.at : outside.at + n])
+
+
+@row_function
+def _arrive(grad: Any, given: Any) -> None:
+    for j in range(len(grad)):
+        grad[j] += take(given, j)
+
+
+def for_products(h: Any, output: Any) -> Any:
+    """The packed state in the type of products: ``output``, or ``h`` itself where that is None."""
+    raise TypeError(h)
+
+
+@overload(for_products)
+def _for_products(h: Any, output: Any) -> Any:
+    def same(h: Any, output: Any) -> Any:
+        return h
+
+    def other(h: Any, output: Any) -> Any:
+        return output
+
+    return same if output is types.none else other
+
+
+@step_function
+def hand_on(h: Any, output: Any, start: int, stop: int) -> None:
+    """The state of a step in the type of products, where it has another."""
+    if output is not None:
+        for row in range(start, stop):
+            copy(h[row], output[row])
+
+
+@step_function
+def last_seen(packed: Any, step: int, steps: Any, first: Any) -> Any:
+    """The rows of the step before that are still there at ``step``; before the first of all, those of ``first``."""
+    rows = steps.counts[step]
+    if step == 0:
+        return first[:rows]
+    before = steps.starts[step - 1]
+    return packed[before : before + rows]
+
+
+@step_function
+def deliver(output: Any, outside: Any, start: int, stop: int) -> None:
+    """A step's outputs, for others."""
+    if outside is not None:
+        n = output.shape[1]
+        for row in range(start, stop):
+            copy(output[row], outside.output[outside.places[row], outside.at : outside.at + n])

@@ -1,0 +1,148 @@
+"""A layer as one node of the graph: input products, compiled loops of one or two directions, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from unrolled.layers.cells import Cell, State
+from unrolled.layers.kernels.base import Extras, Kernel, run_backward, weight_gradient
+from unrolled.layers.kernels.choose import (
+    Path,
+    choose,
+    extras_of,
+    has_inner_bias,
+    product_type,
+    step_type,
+    whole_kernel,
+)
+from unrolled.layers.kernels.order import Order
+
+
+class Held(NamedTuple):
+    """A direction's tensors, in the order in which the graph sees them."""
+
+    input_weight: Tensor
+    input_bias: Tensor
+    hidden_weight: Tensor
+    hidden_bias: Tensor | None
+    hidden: Tensor | None
+    memory: Tensor | None
+    extras: Extras
+
+
+def joinable(cells: list[Cell], x: Tensor, order: Order, path: Path | None) -> bool:
+    """Whether `run_layer` stands for a call of `run` for each direction: compiled loops, nothing else to the input."""
+    return not cells[0].layer_norm and (path or choose(cells[0], x, order)) == "compiled"
+
+
+def run_layer(cells: list[Cell], x: Tensor, order: Order, states: list[State | None]) -> tuple[Tensor, list[Tensor]]:
+    """A cell for each direction over packed ``x``: packed outputs [Σ counts, directions * output], all last states."""
+    dtype = product_type(x)
+    work = torch.promote_types(dtype, torch.float32)
+    like = x.new_empty(0, dtype=work)
+    kernels: list[Kernel] = []
+    inners: list[torch.dtype] = []
+    tensors: list[Tensor | None] = []
+    for cell, state in zip(cells, states, strict=True):
+        kernel = whole_kernel(cell, order.counts)
+        if kernel is None:
+            raise RuntimeError("a layer of compiled loops needs cells with a kernel: ask joinable first")
+        kernel.noise = cell.draw(order.batch, like, symbols=order.size)
+        if kernel.noise.kept and state is None:
+            state = cell.initial(order.batch, like)
+        kernels.append(kernel)
+        inner = step_type(cell, x, order, "compiled")
+        inners.append(inner)
+        given, added = cell.biases()
+        first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
+        extras = extras_of(cell, inner)
+        bias = added if has_inner_bias(cell) else None
+        tensors += [cell.input_weight, given, cell.hidden_weight, bias, *first, *extras]
+    output, *ends = _Layer.apply(_Plan(kernels, inners, order, dtype), x, *tensors)
+    return output, [end for end in ends if end is not None]
+
+
+class _Plan(NamedTuple):
+    kernels: list[Kernel]
+    inners: list[torch.dtype]  # types of the steps' products
+    order: Order
+    dtype: torch.dtype  # of the input products and of the outputs
+
+
+def _held(tensors: tuple[Any, ...]) -> list[Held]:
+    each = len(Held._fields) - 1 + len(Extras._fields)
+    found = []
+    for start in range(0, len(tensors), each):
+        given, bias, hidden, inner, h, memory, *extras = tensors[start : start + each]
+        found.append(Held(given, bias, hidden, inner, h, memory, Extras(*extras)))
+    return found
+
+
+class _Layer(Function):
+    @staticmethod
+    def forward(ctx: Any, plan: _Plan, x: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        ctx.plan, ctx.given = plan, []
+        ctx.set_materialize_grads(False)
+        places = (torch.arange(plan.order.size), plan.order.turned)
+        ends: list[Tensor | None] = []
+        output = x.new_empty(0)
+        with torch.autocast("cpu", enabled=False):
+            rows = x.to(plan.dtype)
+            for direction, (kernel, held, inner) in enumerate(
+                zip(plan.kernels, _held(tensors), plan.inners, strict=True)
+            ):
+                given = plan.order.turn(rows) if direction else rows
+                weight = held.input_weight.to(plan.dtype)
+                ctx.given.append((given, weight))
+                bias = None if held.hidden_bias is None else held.hidden_bias.to(inner)
+                kernel.begin(held.hidden_weight.to(inner), bias, held.extras)
+                if not direction:
+                    output = rows.new_empty(len(rows), kernel.output_size * len(plan.kernels))
+                kernel.outside = (output, places[direction], kernel.output_size * direction)
+                state = tuple(tensor for tensor in (held.hidden, held.memory) if tensor is not None) or None
+                _, last = kernel.forward(project(given, weight, held.input_bias, kernel.work), state)
+                ends += [*last, None][:2]
+        return output, *ends
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor | None, *grad_ends: Tensor | None) -> tuple[Tensor | None, ...]:
+        plan: _Plan = ctx.plan
+        x: Tensor | None = None
+        gradients: list[Tensor | None] = []
+        needs = ctx.needs_input_grad
+        each = (len(needs) - 2) // len(plan.kernels)
+        with torch.autocast("cpu", enabled=False):
+            for direction, (kernel, (given, weight)) in enumerate(zip(plan.kernels, ctx.given, strict=True)):
+                wanted = needs[2 + direction * each :][:each]
+                total, state = run_backward(kernel, grad_output, *grad_ends[2 * direction :][:2])
+                total = total.to(plan.dtype)
+                if needs[1]:
+                    own = total @ weight
+                    x = own if x is None else x.add_(plan.order.turn(own))
+                gradients += [
+                    total.t() @ given if wanted[0] else None,
+                    total.sum(0, dtype=kernel.work) if wanted[1] else None,
+                    weight_gradient(kernel.factors()) if wanted[2] else None,
+                    kernel.bias_gradient() if wanted[3] else None,
+                    *([*state, None][:2] if wanted[4] or wanted[5] else (None, None)),
+                    *(kernel.extra_gradients() if any(wanted[6:]) else Extras()),
+                ]
+        return None, x, *gradients
+
+
+def project(x: Tensor, weight: Tensor, bias: Tensor, work: torch.dtype) -> Tensor:
+    """x · weightᵀ + bias in the ``work`` type; products in the type of ``x``."""
+    if x.dtype is work:
+        return torch.addmm(bias, x, weight.t())
+    from unrolled.layers.kernels.compiled import projection
+    from unrolled.layers.kernels.compiled.arrays import array, held
+
+    total = x.new_empty(len(x), len(weight), dtype=work)
+    projection.project(array(x), held(weight.t()), array(bias.to(work)), array(total))
+    return total
