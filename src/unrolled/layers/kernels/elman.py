@@ -82,9 +82,10 @@ class ElmanKernel(Kernel):
         from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
 
         tensors = (self.hidden, grad_output.contiguous(), hidden, self.grad)
-        given: tuple[Any, ...] = (steps(self.counts, self.fresh), held(self.weight), *map(array, tensors))
+        given = (steps(self.counts, self.fresh), held(self.weight), *map(array, tensors))
+        loop: Any = loops.backward
         options = (None if self.activation == "tanh" else True, outside(self))
-        self.step_by_step_back(lambda begin, end: loops.backward(begin, end, *given, *options), hidden)
+        self.step_by_step_back(lambda begin, end: loop(begin, end, *given, *options), hidden)
 
     def factors(self) -> Factors:
         first = None if self.first is None else self.operand(self.first)
