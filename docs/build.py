@@ -19,7 +19,7 @@ def registries() -> dict[str, tuple[str, Any]]:
     """Heading → (where it stands in a settings file, registry)."""
     from unrolled.data.builtin import BUILTIN
     from unrolled.layers import ATTENTIONS, CELLS, COVERAGES, DROPOUTS, NORMALISERS, REACHES
-    from unrolled.models import BRIDGES, DECODERS, ENCODERS, MODELS, POSITIONS
+    from unrolled.models import BRIDGES, DECODERS, ENCODERS, HISTORIES, MODELS, POSITIONS, SOFTMAXES
     from unrolled.search import SEARCHERS
     from unrolled.tasks import TASKS
     from unrolled.tasks.scores import MEASURES
@@ -30,17 +30,19 @@ def registries() -> dict[str, tuple[str, Any]]:
 
     return {
         "Tasks": ("task", TASKS),
-        "Tokenizers": ("text.source, text.target", TOKENIZERS),
+        "Tokenizers": ("text.source, text.target, text.tokenizer", TOKENIZERS),
         "Models": ("model", MODELS),
         "Encoders": ("model.encoder", ENCODERS),
         "Bridges": ("model.bridge", BRIDGES),
         "Decoders": ("model.decoder", DECODERS),
+        "Histories": ("model.history", HISTORIES),
+        "Softmaxes": ("model.softmax", SOFTMAXES),
         "Positions": ("model.encoder.positions, model.decoder.positions", POSITIONS),
         "Attention": ("model.decoder.attention", ATTENTIONS),
         "Reach of an attention": ("model.decoder.attention.reach", REACHES),
         "Normalisers of an attention": ("model.decoder.attention.normaliser", NORMALISERS),
         "Coverage of an attention": ("model.decoder.attention.coverage", COVERAGES),
-        "Cells": ("model.encoder.cell, model.decoder.cell", CELLS),
+        "Cells": ("model.encoder.cell, model.decoder.cell, model.history.cell", CELLS),
         "Dropout": ("dropout_kind", DROPOUTS),
         "Searchers": ("search.kind", SEARCHERS),
         "Optimizers": ("train.optimizer", OPTIMIZERS),
@@ -77,6 +79,7 @@ def settings_page() -> str:
     """The groups of settings that are no parts."""
     from unrolled.data.settings import DataSettings
     from unrolled.search import SearchSettings
+    from unrolled.text.running import RunningSettings
     from unrolled.text.texts import TextSettings
     from unrolled.train.settings import TrainSettings
     from unrolled.workshop.plan import preset_names
@@ -91,6 +94,7 @@ def settings_page() -> str:
     lines += [f"Presets: {', '.join(f'`{name}`' for name in preset_names())}.", ""]
     for name, group in {
         "text": TextSettings,
+        "text (language_model)": RunningSettings,
         "data": DataSettings,
         "train": TrainSettings,
         "search": SearchSettings,

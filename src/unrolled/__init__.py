@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
-    from unrolled.pipeline import Model, Translator
+    from unrolled.pipeline import LanguageModel, Model, Translator
     from unrolled.runs import train
 
 _PLACES = {
     "train": ("unrolled.runs", "train"),
     "Model": ("unrolled.pipeline", "Model"),
+    "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
     "Translator": ("unrolled.pipeline", "Translator"),
     "Explanation": ("unrolled.explain.explanation", "Explanation"),
     "layers": ("unrolled.layers", None),
 }
 
-__all__ = ["Explanation", "Model", "Translator", "layers", "load", "train"]
+__all__ = ["Explanation", "LanguageModel", "Model", "Translator", "layers", "load", "train"]
 
 
 def load(folder: str, *, device: str = "auto") -> Model:

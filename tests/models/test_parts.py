@@ -11,7 +11,8 @@ from small_parts import ENCODERS as SMALL_ENCODERS
 from torch import nn
 
 from unrolled.layers import ATTENTIONS
-from unrolled.models import MODELS, Piece, Seq2Seq, parts
+from unrolled.models import Piece, Seq2Seq, parts
+from unrolled.tasks import TASKS
 from unrolled.workshop.plan import layers_of, plan, preset_names
 
 CELLS = ("elman", "lstm", "gru")
@@ -58,7 +59,8 @@ def test_every_encoder_and_decoder_has_its_formulas(encoder: str, decoder: str) 
 @pytest.mark.parametrize("preset", preset_names())
 def test_a_preset_is_counted_by_formula(preset: str) -> None:
     with torch.device("meta"):
-        whole(MODELS.build(plan(layers_of(preset)).settings["model"], 8000, 8000))
+        settings = plan(layers_of(preset)).settings
+        whole(TASKS.build(settings["task"]).sketch(settings, 8000, 8000)[0])
 
 
 def test_copying_has_a_formula() -> None:

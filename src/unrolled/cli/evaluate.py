@@ -23,6 +23,9 @@ def evaluate(
         str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")
     ] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="Also BLEU by source length.")] = False,
+    ngram: Annotated[
+        str | None, typer.Option(help="Running text: beside it a Kneser–Ney 5-gram learnt on this text.")
+    ] = None,
     as_json: options.Json = False,
     device: options.Device = "auto",
 ) -> None:
@@ -36,7 +39,7 @@ def evaluate(
 
     opened = load(model, device=device)
     other = load(compare, device=device) if compare else None
-    given = {"beam": beam, "links": links, "compare": other, "by_length": by_length}
+    given = {"beam": beam, "links": links, "compare": other, "by_length": by_length, "ngram": ngram}
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)
     if as_json:

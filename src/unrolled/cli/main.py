@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from unrolled.base.errors import UnrolledError
-from unrolled.cli import check, demo, describe, evaluate, explain, predict, score, selfcheck, train, usage
+from unrolled.cli import check, demo, describe, evaluate, explain, generate, predict, score, selfcheck, train, usage
 
 app = typer.Typer(
     name="unrolled",
@@ -23,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (demo, check, train, predict, score, evaluate, explain, describe, selfcheck):
+for command in (demo, check, train, predict, score, evaluate, explain, generate, describe, selfcheck):
     name = command.__name__.rsplit(".", 1)[-1]
     app.command(name)(getattr(command, name))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unrolled.base.errors import UsageError, known
 from unrolled.data.columnar import open_parquet
-from unrolled.data.formats import head, open_csv, open_text, open_tsv
+from unrolled.data.formats import LONGEST, head, open_csv, open_running, open_text, open_tsv
 from unrolled.data.jsonlines import open_jsonl
 from unrolled.data.opening import first_bytes, regular_file
 from unrolled.data.table import Columns, Table
@@ -18,6 +18,7 @@ FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "jsonl": open_jsonl,
     "parquet": open_parquet,
     "text": open_text,
+    "running": open_running,
 }
 
 SUFFIXES = {
@@ -60,7 +61,7 @@ def guess_format(path: Path) -> tuple[str, list[str]]:
         return named, []
     if first_bytes(path).startswith(b"PAR1"):
         return "parquet", ["The content is Parquet."]
-    lines = [text for _, text in head(path)]
+    lines = [text for _, text in head(path, LONGEST)]
     if all(text.lstrip().startswith("{") for text in lines):
         return "jsonl", ["Each line begins with '{': JSON lines."]
     if sum("\t" in text for text in lines) * 2 > len(lines):

@@ -24,11 +24,14 @@ from unrolled.data.table import (
     wrong_count,
 )
 
+LONGEST = 1 << 27
+"""Characters of a line of running text: a whole corpus is sometimes written as one."""
+
 HEAD = 100
 """Lines that are not blank, read to guess what a file is."""
 
 
-def head(path: Path) -> list[tuple[int, str]]:
+def head(path: Path, limit: int = MAX_LINE) -> list[tuple[int, str]]:
     """The first lines that hold something, with their numbers; DataError for a file that has none.
 
     Lines that are wrong are passed over here (reading the rows names them), unless they are all that there is.
@@ -36,7 +39,7 @@ def head(path: Path) -> list[tuple[int, str]]:
     wrong: list[Wrong] = []
     found: list[tuple[int, str]] = []
     seen = 0
-    for seen, text in read_lines(path, wrong.append):
+    for seen, text in read_lines(path, wrong.append, limit):
         if text is not None and text.strip():
             found.append((seen, text))
         if len(found) == HEAD or len(wrong) == HEAD:
@@ -209,7 +212,7 @@ def _quoting(reason: str, delimiter: str) -> str:
 
 def open_text(path: Path, columns: Columns = None) -> Table:
     """Plain text: one column, one example a line, blank lines too."""
-    head(path)
+    head(path, LONGEST)
     select(path, ("text",), wanted(columns))
 
     def read(report: Report) -> Iterator[Row]:
@@ -218,6 +221,34 @@ def open_text(path: Path, columns: Columns = None) -> Table:
                 yield Row(number, (text,))
 
     return Table(path, ("text",), read, "text", (path,))
+
+
+PIECE = 1 << 12
+"""Characters into which a longer line of running text is cut, at a space where there is one."""
+
+
+def open_running(path: Path, columns: Columns = None) -> Table:
+    """Running text: lines with their ends; a very long one in pieces, all but the last of which end in none."""
+    head(path, LONGEST)
+    select(path, ("text",), wanted(columns))
+
+    def read(report: Report) -> Iterator[Row]:
+        for number, text in read_lines(path, report, LONGEST):
+            if text is not None:
+                for piece in _pieces(text):
+                    yield Row(number, (piece,))
+
+    return Table(path, ("text",), read, "running", (path,))
+
+
+def _pieces(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > PIECE:
+        space = line.rfind(" ", start + PIECE // 2, start + PIECE)
+        end = space if space > 0 else start + PIECE
+        yield line[start:end]
+        start = end
+    yield line[start:] + "\n"
 
 
 def open_parallel(source: str | Path, target: str | Path, names: tuple[str, str] = ("source", "target")) -> Table:

@@ -16,8 +16,8 @@ from unrolled.data.table import Row, Table
 
 
 class Part(NamedTuple):
-    """Some rows of a table: those whose first field falls in [low, high) of a digest's range, and whose place in
-    [first, last)."""
+    """Some rows of a table: those whose first field falls in [low, high) of a digest's range, and whose number, from 0,
+    in [first, last)."""
 
     table: Table
     pick: tuple[int, ...]  # which fields, in the task's order
@@ -25,7 +25,7 @@ class Part(NamedTuple):
     high: float = 1.0
     wrong_lines: Literal["refuse", "skip"] = "refuse"
     first: int = 0
-    last: int = 1 << 62
+    last: int | None = None
 
     @property
     def report(self) -> Report:
@@ -34,9 +34,7 @@ class Part(NamedTuple):
 
     def rows(self) -> Iterator[Row]:
         whole = (self.low, self.high) == (0.0, 1.0)
-        for row in self.table.rows(self.report):
-            if not self.first <= row.place < self.last:
-                continue
+        for row in itertools.islice(self.table.rows(self.report), self.first, self.last):
             fields = tuple(row.fields[index] for index in self.pick)
             if whole or self.low <= share_of(fields[0]) < self.high:
                 yield Row(row.place, fields)

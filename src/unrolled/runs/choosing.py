@@ -28,10 +28,16 @@ def choose(layers: Sequence[tuple[str, Mapping[str, Any]]], sources: Sources, *,
         tables = tables_of(sources, columns)
         kind, sentence = recognise(tables, USUAL_TASK)
         said = [sentence] if sentence else []
+        if TASKS[kind].plain:  # type: ignore[attr-defined]
+            tables = tables_of(sources, columns, plain=True)
         found.insert(0, ("the data", {"task": {"kind": kind}}))
     else:
         plain = TASKS[kind].plain  # type: ignore[attr-defined]
         tables = tables_of(sources, columns, plain=plain)
     if not resumed:
         found = with_preset(found, TASKS[kind].preset)  # type: ignore[attr-defined]
+        if "train" in tables:
+            tree, sentences = TASKS[kind].conclude(tables["train"])  # type: ignore[attr-defined]
+            found = [("the data", tree), *found] if tree else found
+            said += sentences
     return Chosen(found, tables, said)

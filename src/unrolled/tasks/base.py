@@ -122,6 +122,11 @@ class Task(ABC, Generic[T]):
         """A sentence that says why ``table`` looks like data of this task; None where it does not."""
         return None
 
+    @classmethod
+    def conclude(cls, table: Table) -> tuple[Tree, list[str]]:  # noqa: ARG003
+        """Settings of the task itself that the head of the training table tells, and what to say of them."""
+        return {}, []
+
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         """Which of a table's columns are the task's, in its order, by their names; None where these do not tell."""
         if not all(name in columns for name in self.columns):
@@ -211,7 +216,7 @@ def moved(batch: Any, device: Any) -> Any:
     """A batch (a tree of named tuples and tensors) on ``device``."""
     if isinstance(batch, tuple):
         return type(batch)(*(moved(part, device) for part in batch))
-    return batch if batch is None else batch.to(device)
+    return batch.to(device) if hasattr(batch, "to") else batch
 
 
 TASKS: Registry[Task[Any]] = Registry("task")

@@ -97,7 +97,7 @@ def tables_of(sources: Sources, columns: Sequence[str | int] | None, *, plain: b
 
 def _format(path: str, plain: bool) -> str | None:
     """The format to read a file in; None: what it looks like."""
-    return "text" if plain and Path(path).is_file() and named_format(Path(path)) is None else None
+    return "running" if plain and Path(path).is_file() and named_format(Path(path)) is None else None
 
 
 def _skipped(table: Table) -> list[str]:
