@@ -3,6 +3,8 @@
 import json
 import math
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -56,7 +58,7 @@ def test_it_learns_what_can_be_known_and_no_more(model, spoken):
     least = 3 * math.log(2) / 7
     assert least - 0.06 < scores["loss"].value < least + 0.08
     assert scores["word_perplexity"].value == pytest.approx(scores["perplexity"].value)
-    assert type(model) is unrolled.LanguageModel and model.verbs() == ["score", "evaluate", "generate"]
+    assert type(model) is unrolled.LanguageModel and model.verbs() == ["score", "evaluate", "explain", "generate"]
 
 
 def test_a_score_is_the_sum_of_what_the_steps_say(model):
@@ -133,7 +135,7 @@ def test_the_verbs_of_the_command_line(run, spoken, tmp_path):
     this, ngram = evaluated["compare"]
     assert this["model"] == "this" and 1.3 < this["perplexity"] < ngram["perplexity"] * 1.1 < 2
     refused = run("predict", folder)
-    assert refused.code == 2 and "does not predict. It has: score, evaluate, generate." in refused.err
+    assert refused.code == 2 and "does not predict. It has: score, evaluate, explain, generate." in refused.err
     checked = run("selfcheck", folder, "--lines", 16)
     assert checked.code == 0 and checked.out.count("holds") == 6
     described = run("describe", folder)
@@ -149,6 +151,7 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path, documents):
     path.write_text("\n".join(sentences(60, 1)) + "\n")
     settings = SMALL | {"task": {"documents": documents, "steps": 8}}
     settings["train"] = SMALL["train"] | {"steps": 9, "epochs": None, "save_every": 3, "batch_sentences": 4}
+    settings["train"] |= {"optimizer": {"kind": "sgd", "momentum": 0.9}} if documents == "file" else {}
     settings["model"] = SMALL["model"] | {"dropout": 0.3}
     from unrolled.runs import Run
     from unrolled.train.reports import Saved
@@ -184,27 +187,40 @@ def test_a_model_of_a_whole_file_has_no_ends_and_no_lead(spoken, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_train_one_model(run, spoken, tmp_path):
-    import os
-    import subprocess
-    import sys
-
-    words = ["train", str(spoken / "train.txt"), "--out", str(tmp_path / "m"), "--devices", "2"]
+def test_two_processes_train_the_model_of_one(run, spoken, tmp_path):
+    """Each keeps the states of its own streams; gradients add up to the same."""
     sets = [
         "task.documents=line",
         "task.steps=8",
-        "train.epochs=4",
+        "train.steps=6",
         "train.batch_sentences=8",
-        "train.learning_rate=0.04",
+        "train.precision=float32",
     ]
-    sets += ["text.tokenizer=word", "model.embedding_size=16", "model.history.cell.hidden_size=24", "model.dropout=0"]
-    flags = [word for one in sets for word in ("--set", one)]
-    done = subprocess.run(
-        [sys.executable, "-m", "unrolled", *words, *flags], capture_output=True, text=True, env=os.environ
+    sets += ["text.tokenizer=word", "model.embedding_size=16", "model.history.cell.hidden_size=24"]
+    sets += ["model.dropout=0", "model.history.dropout=0"]
+    found = []
+    for devices in (1, 2):
+        words = ["train", spoken / "train.txt", "--out", tmp_path / str(devices), "--devices", devices]
+        flags = [word for one in sets for word in ("--set", one)]
+        command = [sys.executable, "-m", "unrolled", *map(str, words), *flags]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+        found.append({score.name: score.value for score in unrolled.load(tmp_path / str(devices)).scores})
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+def test_it_is_told_on_which_words_a_word_rests(model, run, spoken, tmp_path):
+    found = model.explain("the old cats here see one")
+    assert found.source == found.target == ("the", "old", "cats", "here", "see", "one")
+    assert found.weights.shape == (6, 6) and not np.triu(found.weights).any() and found.weights.max() <= 1
+    assert found.weights[4, 2] > 0.3  # without "cats", "see" is less likely than "sees" or nothing
+    assert sum(found.log_probs) == pytest.approx(
+        model.score(["the old cats here see one"])[0].log_probs[:-1].sum(), abs=1e-4
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    scores = {score.name: score.value for score in unrolled.load(tmp_path / "m").scores}
-    assert scores["loss"] < 0.6
+    assert run("explain", spoken / "model", "the old cats", "--to", tmp_path / "x.svg").code == 0
+    assert "goes without another word" in (tmp_path / "x.svg").read_text()
+    refused = run("explain", spoken / "model", "the cat", "--target", "x")
+    assert refused.code == 2 and "--target is not for the task 'language_model'" in refused.err
 
 
 # --- bad input

@@ -29,6 +29,13 @@ def test_one_cycle_falls_like_cosine_annealing():
     assert factors({"kind": "one_cycle", "warmup": 0, "end": 0.1}, 30) == pytest.approx(expected, abs=1e-6)
 
 
+def test_exponential_holds_and_falls_like_that_of_torch():
+    expected = torch_factors(lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.01 ** (1 / 30)), 30)
+    assert factors({"kind": "exponential", "hold": 0, "end": 0.01}, 30) == pytest.approx(expected, rel=1e-6)
+    paper = factors({"kind": "exponential", "hold": 4 / 13, "end": 0.5**9}, 13)  # an update an epoch
+    assert paper == pytest.approx([1.0] * 5 + [0.5**k for k in range(1, 9)])
+
+
 def test_one_cycle_rises_and_falls_like_that_of_torch():
     """torch counts its phases one step shorter."""
     scheduler = torch.optim.lr_scheduler.OneCycleLR

@@ -11,7 +11,7 @@ from unrolled.cli import options
 
 def explain(
     model: options.Model,
-    text: Annotated[str, typer.Argument(help="One input line.")],
+    text: Annotated[str, typer.Argument(help="One line of text.")],
     target: Annotated[str | None, typer.Option(help="Explain this output instead of the model's own.")] = None,
     to: Annotated[
         str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")
@@ -22,7 +22,7 @@ def explain(
     as_json: options.Json = False,
     device: options.Device = "auto",
 ) -> None:
-    """Show which input words each output word looked at."""
+    """Show which input words each output word looked at, or on which words before it each word of a text rests."""
     from unrolled.cli.output import draw, tell, tell_json
     from unrolled.explain.explanation import check_suffix
     from unrolled.pipeline import load

@@ -46,7 +46,8 @@ class Explanation:
     """Weights between the words of a source and the words of a target, drawn by ``text`` and ``to``.
 
     source, target  words as the user wrote them
-    weights         float32 [target, source] in [0, 1]; a row sums to 1 less what lies on the end symbol
+    weights         float32 [target, source] in [0, 1]; an attention's row sums to 1 less what lies on the end symbol
+    scale           what a weight is, in words
     end_column      float32 [target], what each target word puts on the source's end symbol, or None
     end_row         float32 [source], where the model looked when it ended the target, or None
     log_probs       natural log-probability of each target word, or None
@@ -58,6 +59,7 @@ class Explanation:
     target: Sequence[str]
     weights: np.ndarray
     method: str = "attention"
+    scale: str = "share of attention"
     source_text: str = ""
     target_text: str = ""
     end_column: np.ndarray | None = None

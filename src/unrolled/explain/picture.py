@@ -113,7 +113,8 @@ def picture(explanation: Explanation) -> Picture:
     trust, bottom = _trust(explanation, bottom, width)
     shapes += [*legend, *trust]
     paper = Box(0, 0, width, bottom + 4, "paper", radius=10)
-    title = f"{explanation.method}: {printable(explanation.source_text)} → {printable(explanation.target_text)}"
+    texts = dict.fromkeys((explanation.source_text, explanation.target_text))  # one where both are the same
+    title = f"{explanation.method}: {' → '.join(map(printable, texts))}"
     return Picture(width, bottom + 4, title, _description(explanation, source, target), paper, shapes)
 
 
@@ -200,8 +201,9 @@ def _cell(grid: Grid, row: int, x: float, weight: float, title: str) -> list[Box
 
 def _legend(explanation: Explanation, top: float) -> tuple[list[Box | Label], float]:
     x, y, side = MARGIN, top, 16.0
-    shapes: list[Box | Label] = [Label(x, y + 12.5, f"{explanation.method}, % of a row", SMALL, "muted")]
-    x += SMALL * ems(f"{explanation.method}, % of a row") + 10
+    scale = f"{explanation.scale}, %"
+    shapes: list[Box | Label] = [Label(x, y + 12.5, scale, SMALL, "muted")]
+    x += SMALL * ems(scale) + 10
     for percent in (0, 25, 50, 75, 100):
         shapes.append(Box(x, y, side, side, "tile", radius=3))
         if percent:

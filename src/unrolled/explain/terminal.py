@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
 
 LEVELS = ((0.05, "·"), (0.2, "░"), (0.4, "▒"), (0.7, "▓"), (2.0, "█"))
-LEGEND = "share of attention   · below 5 %   ░ to 20 %   ▒ to 40 %   ▓ to 70 %   █ above"
+LEGEND = "   · below 5 %   ░ to 20 %   ▒ to 40 %   ▓ to 70 %   █ above"
 _INK = {
     "heat": ("38;5;33", "38;2;43;140;255", "rgb(43,140,255)"),
     "muted": ("2", "2", "dim"),
@@ -112,7 +112,7 @@ def _rows(
 
 
 def _notes(explanation: Explanation, width: int) -> list[Line]:
-    notes = [Run(LEGEND, "muted")]
+    notes = [Run(explanation.scale + LEGEND, "muted")]
     for measure in (explanation.faithfulness or {}).values():
         notes.append(Run(measure.sentence))
     return [[Run(line, note.ink)] for note in notes for line in textwrap.wrap(printable(note.text), width)]

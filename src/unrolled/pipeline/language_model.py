@@ -20,10 +20,13 @@ from unrolled.workshop import arguments
 from unrolled.workshop.language_promises import check_promises
 from unrolled.workshop.plan import Plan
 from unrolled.workshop.promises import Promise
+from unrolled.workshop.resting import explain_text
+from unrolled.workshop.seeing import check_line
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from unrolled.explain.explanation import Explanation
     from unrolled.tasks.scores import Score
     from unrolled.text.running import RunningText
 
@@ -51,7 +54,7 @@ class Scored(NamedTuple):
 
 @TRAINED.register("language_model")
 class LanguageModel(Model):
-    """A trained language model: ``generate``, ``complete``, ``score``, ``evaluate``."""
+    """A trained language model: ``generate``, ``complete``, ``score``, ``evaluate``, ``explain``."""
 
     task: LanguageModelling
 
@@ -123,6 +126,14 @@ class LanguageModel(Model):
         prompts = arguments.texts("generate", "prompts", prompts)
         stops = arguments.texts("generate", "stop", stop)
         return generate(self.engine, self.text, prompts, search, stops=stops, ends=self.task.ends)
+
+    def explain(self, text: str) -> Explanation:
+        """On which earlier words each word rests: what of its probability goes when one of them is erased.
+
+        DataError for an empty text.
+        """
+        check_line(arguments.text("explain", "text", text))
+        return explain_text(self.network, self.text, text, ends=self.task.ends, device=self.device)
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
@@ -223,6 +234,9 @@ class LanguageModel(Model):
                 "finished": one.finished,
             }
             yield Shown(shown, tree, (remark,) if remark and not number else ())
+
+    def show_explain(self, line: str) -> Explanation:
+        return self.explain(line)
 
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
         """One result a line, then one of all."""

@@ -98,6 +98,29 @@ class OneCycle(Schedule):
         return self.end + (1 - self.end) * (1 + math.cos(math.pi * fallen)) / 2
 
 
+@SCHEDULES.register("exponential")
+class Exponential(Schedule):
+    """A straight rise, then 1 until ``hold``, a share of the run, then ever less by the same factor, to ``end``.
+
+    Zaremba et al. 2014 (arXiv:1409.2329, §4.1) keep the rate for some epochs and then divide it after each.
+    """
+
+    def __init__(
+        self,
+        *,
+        warmup: Warmup = 0.0,
+        hold: Annotated[float, Interval(ge=0, lt=1)] = 0.3,
+        end: Annotated[float, Interval(gt=0, le=1)] = 0.01,
+    ) -> None:
+        super().__init__(warmup)
+        self.hold = hold
+        self.end = end
+
+    def factor(self, progress: Progress) -> float:
+        fallen = max(0.0, progress.share - self.hold) / (1 - self.hold)
+        return min(1.0, max(FLOOR, self.warmed(progress))) * float(self.end**fallen)
+
+
 @SCHEDULES.register("plateau")
 class Plateau(Schedule):
     """A straight rise, then 1, cut by ``cut`` whenever ``wait`` validations in a row brought no better score."""
