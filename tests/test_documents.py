@@ -15,7 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = ROOT / "docs"
+DOCUMENTS = [ROOT / "README.md", *sorted(PAGES.glob("*.md")), *sorted((PAGES / "tasks").glob("*.md"))]
 
 
 def blocks(path: Path, language: str) -> list[str]:

@@ -218,7 +218,7 @@ def test_it_is_told_on_which_words_a_word_rests(model, run, spoken, tmp_path):
         model.score(["the old cats here see one"])[0].log_probs[:-1].sum(), abs=1e-4
     )
     assert run("explain", spoken / "model", "the old cats", "--to", tmp_path / "x.svg").code == 0
-    assert "goes without another word" in (tmp_path / "x.svg").read_text()
+    assert "probability lost without it" in (tmp_path / "x.svg").read_text()
     refused = run("explain", spoken / "model", "the cat", "--target", "x")
     assert refused.code == 2 and "--target is not for the task 'language_model'" in refused.err
 

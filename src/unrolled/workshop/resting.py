@@ -47,7 +47,7 @@ def explain_text(network: LanguageModel, text: RunningText, line: str, *, ends: 
         target=names,
         weights=np.tril(lost, -1),
         method="erasure",
-        scale="share of a word's probability that goes without another word",
+        scale="probability lost without it",
         source_text=line,
         target_text=line,
         log_probs=(whole @ share).tolist(),
