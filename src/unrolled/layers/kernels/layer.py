@@ -21,6 +21,7 @@ from unrolled.layers.kernels.choose import (
     whole_kernel,
 )
 from unrolled.layers.kernels.order import Order
+from unrolled.layers.kernels.projecting import Projection
 
 
 class Held(NamedTuple):
@@ -28,6 +29,7 @@ class Held(NamedTuple):
 
     input_weight: Tensor
     input_bias: Tensor
+    input_gain: Tensor | None
     hidden_weight: Tensor
     hidden_bias: Tensor | None
     hidden: Tensor | None
@@ -36,8 +38,8 @@ class Held(NamedTuple):
 
 
 def joinable(cells: list[Cell], x: Tensor, order: Order, path: Path | None) -> bool:
-    """Whether `run_layer` stands for a call of `run` for each direction: compiled loops, nothing else to the input."""
-    return not cells[0].layer_norm and (path or choose(cells[0], x, order)) == "compiled"
+    """Whether `run_layer` stands for a call of `run` for each direction: where loops are compiled."""
+    return (path or choose(cells[0], x, order)) == "compiled"
 
 
 def run_layer(cells: list[Cell], x: Tensor, order: Order, states: list[State | None]) -> tuple[Tensor, list[Tensor]]:
@@ -62,8 +64,9 @@ def run_layer(cells: list[Cell], x: Tensor, order: Order, states: list[State | N
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
         extras = extras_of(cell, inner)
         bias = added if has_inner_bias(cell) else None
-        tensors += [cell.input_weight, given, cell.hidden_weight, bias, *first, *extras]
-    output, *ends = _Layer.apply(_Plan(kernels, inners, order, dtype), x, *tensors)
+        tensors += [cell.input_weight, given, cell.input_gain, cell.hidden_weight, bias, *first, *extras]
+    widths = tuple(count * cells[0].hidden_size for count in cells[0].normed)
+    output, *ends = _Layer.apply(_Plan(kernels, inners, order, dtype, widths), x, *tensors)
     return output, [end for end in ends if end is not None]
 
 
@@ -72,21 +75,26 @@ class _Plan(NamedTuple):
     inners: list[torch.dtype]  # types of the steps' products
     order: Order
     dtype: torch.dtype  # of the input products and of the outputs
+    widths: tuple[int, ...]  # of the gates that are normalised together
+
+    @property
+    def work(self) -> torch.dtype:
+        return torch.promote_types(self.dtype, torch.float32)
 
 
 def _held(tensors: tuple[Any, ...]) -> list[Held]:
     each = len(Held._fields) - 1 + len(Extras._fields)
     found = []
     for start in range(0, len(tensors), each):
-        given, bias, hidden, inner, h, memory, *extras = tensors[start : start + each]
-        found.append(Held(given, bias, hidden, inner, h, memory, Extras(*extras)))
+        given, bias, gain, hidden, inner, h, memory, *extras = tensors[start : start + each]
+        found.append(Held(given, bias, gain, hidden, inner, h, memory, Extras(*extras)))
     return found
 
 
 class _Layer(Function):
     @staticmethod
     def forward(ctx: Any, plan: _Plan, x: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-        ctx.plan, ctx.given = plan, []
+        ctx.plan, ctx.projections = plan, []
         ctx.set_materialize_grads(False)
         places = (torch.arange(plan.order.size), plan.order.turned)
         ends: list[Tensor | None] = []
@@ -98,14 +106,15 @@ class _Layer(Function):
             ):
                 given = plan.order.turn(rows) if direction else rows
                 weight = held.input_weight.to(plan.dtype)
-                ctx.given.append((given, weight))
+                projection = Projection(weight, held.input_bias, held.input_gain, plan.widths, plan.work)
+                ctx.projections.append(projection)
                 bias = None if held.hidden_bias is None else held.hidden_bias.to(inner)
                 kernel.begin(held.hidden_weight.to(inner), bias, held.extras)
                 if not direction:
                     output = rows.new_empty(len(rows), kernel.output_size * len(plan.kernels))
                 kernel.outside = (output, places[direction], kernel.output_size * direction)
                 state = tuple(tensor for tensor in (held.hidden, held.memory) if tensor is not None) or None
-                _, last = kernel.forward(project(given, weight, held.input_bias, kernel.work), state)
+                _, last = kernel.forward(projection.forward(given), state)
                 ends += [*last, None][:2]
         return output, *ends
 
@@ -118,31 +127,20 @@ class _Layer(Function):
         needs = ctx.needs_input_grad
         each = (len(needs) - 2) // len(plan.kernels)
         with torch.autocast("cpu", enabled=False):
-            for direction, (kernel, (given, weight)) in enumerate(zip(plan.kernels, ctx.given, strict=True)):
+            for direction, (kernel, projection) in enumerate(zip(plan.kernels, ctx.projections, strict=True)):
                 wanted = needs[2 + direction * each :][:each]
                 total, state = run_backward(kernel, grad_output, *grad_ends[2 * direction :][:2])
-                total = total.to(plan.dtype)
+                product, gain = projection.backward(total)
                 if needs[1]:
-                    own = total @ weight
+                    own = product @ projection.weight
                     x = own if x is None else x.add_(plan.order.turn(own))
                 gradients += [
-                    total.t() @ given if wanted[0] else None,
+                    product.t() @ projection.x if wanted[0] else None,
                     total.sum(0, dtype=kernel.work) if wanted[1] else None,
-                    weight_gradient(kernel.factors()) if wanted[2] else None,
-                    kernel.bias_gradient() if wanted[3] else None,
-                    *([*state, None][:2] if wanted[4] or wanted[5] else (None, None)),
-                    *(kernel.extra_gradients() if any(wanted[6:]) else Extras()),
+                    gain,
+                    weight_gradient(kernel.factors()) if wanted[3] else None,
+                    kernel.bias_gradient() if wanted[4] else None,
+                    *([*state, None][:2] if wanted[5] or wanted[6] else (None, None)),
+                    *(kernel.extra_gradients() if any(wanted[7:]) else Extras()),
                 ]
         return None, x, *gradients
-
-
-def project(x: Tensor, weight: Tensor, bias: Tensor, work: torch.dtype) -> Tensor:
-    """x · weightᵀ + bias in the ``work`` type; products in the type of ``x``."""
-    if x.dtype is work:
-        return torch.addmm(bias, x, weight.t())
-    from unrolled.layers.kernels.compiled import projection
-    from unrolled.layers.kernels.compiled.arrays import array, held
-
-    total = x.new_empty(len(x), len(weight), dtype=work)
-    projection.project(array(x), held(weight.t()), array(bias.to(work)), array(total))
-    return total

@@ -201,7 +201,7 @@ class Zone:
     """Zoneout of one tensor of the state: new ← kept · old + (1 - kept) · new, with ``kept`` packed."""
 
     def __init__(self, kernel: Kernel, kept: Tensor) -> None:
-        self.kept, self.left = kernel.split(kept), kernel.split(1 - kept)
+        self.kept = kernel.split(kept)
 
     def mix(self, step: int, new: Tensor, old: Tensor) -> Tensor:
         return torch.lerp(new, old, self.kept[step])
@@ -209,5 +209,5 @@ class Zone:
     def part(self, step: int, grad: Tensor) -> Tensor:
         """What of the gradient goes straight to the old one; ``grad`` keeps what goes to the new one."""
         stays = grad * self.kept[step]
-        grad *= self.left[step]
+        grad -= stays
         return stays

@@ -1,17 +1,67 @@
-"""The input product of all steps at once, with its bias and in the type of sums."""
+"""The input product of all steps at once, with its bias and in the type of sums; normalised where the cell is."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from unrolled.layers.kernels.compiled.products import multiply
-from unrolled.layers.kernels.compiled.rows import loop_function
+from unrolled.layers.kernels.compiled.rows import (
+    add,
+    copy,
+    loop_function,
+    moments,
+    normalise,
+    normalise_back,
+    row_function,
+)
+from unrolled.layers.kernels.compiled.scalars import take
 
 
 @loop_function
 def project(x: Any, weight: Any, bias: Any, total: Any) -> None:
     """total = x · weight + bias; x is in the type of products, bias and total in that of sums."""
     for row in range(len(total)):
-        for j in range(len(bias)):
-            total[row, j] = bias[j]
+        copy(bias, total[row])
     multiply(x, weight, total, True)
+
+
+@loop_function
+def project_normed(x: Any, weight: Any, bias: Any, norm: Any, widths: Any, total: Any) -> None:
+    """total = gain · (product - mean) / √(variance + ε) + bias, over each of ``widths`` columns by itself."""
+    multiply(x, weight, norm.given, False)
+    for row in range(len(total)):
+        at = 0
+        for group in range(len(widths)):
+            stop = at + widths[group]
+            given = norm.given[row, at:stop]
+            mean, spread = moments(given)
+            norm.mean[row, group], norm.spread[row, group] = mean, spread
+            normalise(given, norm.gain[at:stop], mean, spread, total[row, at:stop])
+            at = stop
+        add(total[row], bias)
+
+
+@loop_function
+def project_normed_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
+    """The product's gradient, into ``norm.grad``, and the gain's, from ``grad``, that of the total."""
+    wanted, derived = np.empty(grad.shape[1], gain.dtype), np.empty(grad.shape[1], gain.dtype)
+    gain[:] = 0
+    for row in range(len(grad)):
+        copy(grad[row], wanted)
+        at = 0
+        for group in range(len(widths)):
+            stop = at + widths[group]
+            given, mean, spread = norm.given[row, at:stop], norm.mean[row, group], norm.spread[row, group]
+            normalise_back(wanted[at:stop], given, norm.gain[at:stop], mean, spread, derived[at:stop])
+            add_gain(grad[row, at:stop], given, mean, spread, gain[at:stop])
+            at = stop
+        copy(derived, norm.grad[row])
+
+
+@row_function
+def add_gain(grad: Any, x: Any, mean: Any, spread: Any, gain: Any) -> None:
+    """dgain += dy (x - mean) / √(variance + ε)."""
+    for j in range(len(x)):
+        gain[j] += take(grad, j) * ((x[j] - mean) * spread)

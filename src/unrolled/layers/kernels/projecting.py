@@ -1,0 +1,63 @@
+"""The input products of a layer of compiled loops: for all steps at once, plain or normalised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from unrolled.layers.kernels.compiled.rows import Normed
+
+
+class Projection:
+    """W x + b of one direction, or gain · LN(W x) + b over each of ``widths`` gates; an object serves one call.
+
+    ``weight`` [gates * hidden, input] is in the type of products; ``bias`` and ``gain`` [gates * hidden].
+    """
+
+    def __init__(
+        self, weight: Tensor, bias: Tensor, gain: Tensor | None, widths: tuple[int, ...], work: torch.dtype
+    ) -> None:
+        self.weight, self.bias, self.work = weight, bias.detach().to(work), work
+        self.gain = None if gain is None else gain.detach().to(work)
+        self.widths = np.array(widths, np.int64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Packed [Σ counts, gates * hidden] in the type of sums; ``x`` [Σ counts, input] in that of products."""
+        from unrolled.layers.kernels.compiled import projection as loops
+        from unrolled.layers.kernels.compiled.arrays import array, held
+
+        self.x = x
+        if self.gain is None and x.dtype is self.work:
+            return torch.addmm(self.bias, x, self.weight.t())
+        total = x.new_empty(len(x), len(self.weight), dtype=self.work)
+        told = (array(x), held(self.weight.t()), array(self.bias))
+        if self.gain is None:
+            loops.project(*told, array(total))
+        else:
+            self.given = torch.empty_like(total)
+            self.moments = total.new_empty(2, len(x), len(self.widths))
+            self.product_grad = x.new_empty(total.shape)
+            loops.project_normed(*told, self._norm(), self.widths, array(total))
+        return total
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The gradients of the product, in its type, and of the gain, from that of `forward`'s result."""
+        if self.gain is None:
+            return grad.to(self.weight.dtype), None
+        from unrolled.layers.kernels.compiled import projection as loops
+        from unrolled.layers.kernels.compiled.arrays import array
+
+        gain = torch.empty_like(self.gain)
+        loops.project_normed_back(array(grad.contiguous()), self._norm(), self.widths, array(gain))
+        return self.product_grad, gain
+
+    def _norm(self) -> Normed:
+        from unrolled.layers.kernels.compiled.arrays import array, some
+        from unrolled.layers.kernels.compiled.rows import Normed
+
+        mean, spread = map(array, self.moments)
+        return Normed(some(self.gain), None, array(self.given), mean, spread, None, array(self.product_grad), 0)
