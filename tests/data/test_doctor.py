@@ -266,8 +266,11 @@ def test_one_column_and_one_row_are_said(tmp_path):
     assert only(report, "few rows").message.startswith("only 1 row to learn from;")
     assert (
         only(report, "one column").message
-        == "one column (text): to learn a text from a text takes two, source and target."
+        == "one column (text): running text, for a language model; to learn a text from a text takes two, "
+        "source and target."
     )
+    table = examine({"train": open_table(write(tmp_path / "b.csv", b"text\n" + b"alone\n" * 200))})
+    assert only(table, "one column").message.startswith("one column (text): to learn a text from a text takes two")
     assert not found(examine({"train": table_of(FILLER)}), "one column")
 
 

@@ -39,12 +39,17 @@ Out = Annotated[str | None, typer.Option(help="Folder of the model; runs/NAME if
 Preset = Annotated[
     str | None,
     typer.Option(
-        help="Settings to start from: default, bahdanau, luong, transformer, …; `unrolled describe PRESET` shows one.",
+        help="Settings to start from: default, bahdanau, language-model, …; `unrolled describe PRESET` shows one.",
         rich_help_panel=HOW,
     ),
 ]
 TaskName = Annotated[
-    str | None, typer.Option("--task", help="What is learnt; translate: a text from a text.", rich_help_panel=HOW)
+    str | None,
+    typer.Option(
+        "--task",
+        help="What is learnt: translate, language_model, …; where not given, what the data look like.",
+        rich_help_panel=HOW,
+    ),
 ]
 Config = Annotated[str | None, typer.Option(help="A settings file (YAML).", rich_help_panel=HOW)]
 Minutes = Annotated[

@@ -41,7 +41,7 @@ def train(
     explain_settings: options.ExplainSettings = False,
     as_json: options.Json = False,
 ) -> None:
-    """Train a model on your own pairs and save it, scored and with its card.
+    """Train a model on your own data and save it, scored and with its card.
 
     What is not told is concluded from the data, and said. Settings: flag > file > resumed run > preset > default.
     """

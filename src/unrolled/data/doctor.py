@@ -48,8 +48,10 @@ def _alone(census: Census) -> Iterator[Finding]:
     yield from lengths.long_tail(census)
     yield from labels.spread(census)
     if census.rows and len(census.columns) == 1 and census.split == "train":
-        message = f"one column ({census.columns[0].name}): to learn a text from a text takes two, source and target."
-        yield Finding("warning", "one column", census.split, 1, message, (str(census.table.path),))
+        name, plain = census.columns[0].name, census.table.format == "text"
+        use = "running text, for a language model; " if plain else ""
+        message = f"one column ({name}): {use}to learn a text from a text takes two, source and target."
+        yield Finding("note" if plain else "warning", "one column", census.split, 1, message, (str(census.table.path),))
     if census.split == "train" and 0 < census.rows < 100:
         rows = f"{census.rows} row{'' if census.rows == 1 else 's'}"
         message = f"only {rows} to learn from; some hundreds are the least that is usual."
