@@ -215,6 +215,13 @@ def test_an_adaptive_softmax_gives_chances(seed: int, cuts: list[int]) -> None:
     assert torch.allclose(said.exp().sum(1), torch.ones(3, dtype=torch.float64))
 
 
+def test_weights_are_tied_where_there_are_more_symbols_than_numbers_in_a_vector() -> None:
+    history = HISTORIES["window"]
+    for size, softmax, tied in ((10, "full", True), (11, "full", False), (3, SOFTMAXES["adaptive"]["softmax"], False)):
+        model = LanguageModel(SYMBOLS, embedding_size=size, history=history, softmax=softmax)
+        assert any(weight is model.embedding.weight for weight in model.softmax.parameters()) == tied
+
+
 def test_an_adaptive_softmax_says_what_does_not_fit() -> None:
     adaptive = {"kind": "adaptive", "cutoffs": [4, 7]}
     with pytest.raises(SettingsError, match=r"\[tie\] true was given, and the softmax 'adaptive' has no weights"):

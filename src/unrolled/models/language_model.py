@@ -37,7 +37,8 @@ class LanguageModel(nn.Module):
     """p(w_1 … w_n) = Π_t p(w_t | w_<t),  p(· | w_<t) = softmax(W h_t + b),  h_t = history(w_<t)
 
     ``tie``: the output layer uses the embedding's weights (Press & Wolf 2017, arXiv:1608.05859; a projection where the
-    sizes differ). ``dropout`` is that of the embedded symbols and of the history's output, ``locked`` one draw for a
+    sizes differ); null: where it can and there are more symbols than numbers in a vector, for few symbols (characters)
+    learn worse so. ``dropout`` is that of the embedded symbols and of the history's output, ``locked`` one draw for a
     piece's steps (Gal & Ghahramani 2016, arXiv:1512.05287). ``embedding_dropout``: the rate at which whole symbols of
     the vocabulary are read as 0 for a piece (ibid., and Merity et al. 2018, arXiv:1708.02182, §4.3); ``word_dropout``:
     at which single places are read as the unknown symbol.
@@ -57,7 +58,7 @@ class LanguageModel(nn.Module):
         embedding_size: Count = 256,
         history: Annotated[Part, HISTORIES] = "rnn",
         softmax: Annotated[Part, SOFTMAXES] = "full",
-        tie: bool = True,
+        tie: bool | None = None,
         dropout: Share = 0.2,
         input_dropout: Share | None = None,
         dropout_kind: Literal["plain", "locked"] = "plain",
@@ -68,7 +69,9 @@ class LanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         kind = SOFTMAXES.complete(softmax, "softmax")["kind"]
-        if tie and not SOFTMAXES[kind].ties:  # type: ignore[attr-defined]
+        can: bool = SOFTMAXES[kind].ties  # type: ignore[attr-defined]
+        tie = (can and vocabulary_size > embedding_size) if tie is None else tie
+        if tie and not can:
             raise SettingsError(
                 f"[tie] true was given, and the softmax '{kind}' has no weights of the embedding's shape. "
                 "Set tie to false, or the softmax to full."
