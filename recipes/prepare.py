@@ -1,6 +1,7 @@
-"""Two data sets in forms of their own, as tables: ``python recipes/prepare.py scan FOLDER OUT`` (or ``alibi``).
+"""Data sets in forms of their own, as tables or text: ``python recipes/prepare.py scan FOLDER OUT`` (or another).
 
 scan    ``IN: jump twice OUT: I_JUMP I_JUMP`` (Lake & Baroni 2018)  →  train.tsv, valid.tsv (5 % of train), test.tsv
+shakespeare  Tiny Shakespeare (Karpathy 2015)  →  train.txt, test.txt: the first 0.9 of its characters and the others
 alibi   English and French sentences with sure and possible word links  →  pairs.tsv, links.txt
 """
 
@@ -31,6 +32,16 @@ def scan(folder: Path, out: Path) -> None:
         (out / f"{part}.tsv").write_text("".join(rows), encoding="utf-8")
 
 
+def shakespeare(folder: Path, out: Path) -> None:
+    """Cut by position, as usual."""
+    out.mkdir(parents=True, exist_ok=True)
+    with gzip.open(folder / "input.txt.gz", "rt", encoding="utf-8") as file:
+        text = file.read()
+    border = len(text) * 9 // 10
+    (out / "train.txt").write_text(text[:border], encoding="utf-8")
+    (out / "test.txt").write_text(text[border:], encoding="utf-8")
+
+
 TEXTS = (
     ("ChatBotte", "MasterCat"),
     ("LaBarbeBleue", "BlueBeard"),
@@ -58,6 +69,6 @@ def alibi(folder: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4 or sys.argv[1] not in ("scan", "alibi"):
+    if len(sys.argv) != 4 or sys.argv[1] not in ("scan", "shakespeare", "alibi"):
         sys.exit(__doc__)
-    {"scan": scan, "alibi": alibi}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    {"scan": scan, "shakespeare": shakespeare, "alibi": alibi}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

@@ -174,7 +174,8 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path, documents):
 
 
 def test_a_model_of_a_whole_file_has_no_ends_and_no_lead(spoken, tmp_path):
-    model = train(spoken / "train.txt", out=tmp_path / "m", quiet=True, settings=SMALL | {"task": {"steps": 8}})
+    settings = SMALL | {"task": {"steps": 8}}
+    model = train(spoken / "train.txt", task="language_model", out=tmp_path / "m", quiet=True, settings=settings)
     found = model.generate("the old cat", top_k=1, length=30)[0]
     assert not found.finished and found.text.startswith(" here sees one\nthe ") and len(found.tokens) == 30
     assert "</s>" not in model.score(["the old cat"])[0].tokens

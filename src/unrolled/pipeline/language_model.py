@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.search import SearchSettings
 from unrolled.tasks.generation import Generated, generate, lead_in, unknown_in
 from unrolled.tasks.language_model import LanguageModelling
-from unrolled.tasks.language_scores import Amount, amount_of, log_probs, perplexities
+from unrolled.tasks.language_scores import Amount, Tally, amount_of, log_probs
 from unrolled.workshop import arguments
 from unrolled.workshop.language_promises import check_promises
 from unrolled.workshop.plan import Plan
@@ -150,7 +150,7 @@ class LanguageModel(Model):
 
     def evaluate(self, texts: Sequence[str]) -> list[Score]:
         """Loss, perplexity a symbol and a word, bits a character of some texts, each a document of its own."""
-        return self._sum_up(self.score(texts))
+        return self._tally(self.score(texts)).scores(self.text.tokenizer.kind)
 
     def lines(self, part: Part) -> Iterator[Scored]:
         """Every line of a part (or piece of a very long one), read on as the task's ``documents`` have it."""
@@ -178,17 +178,17 @@ class LanguageModel(Model):
         amount = amount_of(self.text.normalize(text), ids, UNKNOWN, ends=ends)
         return Scored(text, self.text.tokens(ids), said, amount)
 
-    def _sum_up(self, found: Sequence[Scored]) -> list[Score]:
-        amount = Amount(0, 0, 0)
+    def _tally(self, found: Iterable[Scored]) -> Tally:
+        tally = Tally()
         for one in found:
-            amount = amount.plus(one.amount)
-        return perplexities(sum(one.log_prob for one in found), amount, self.text.tokenizer.kind)
+            tally.add(one.log_prob, one.amount)
+        return tally
 
     # --- after training -------------------------------------------------------------------------------------------
 
     def test(self, part: Part) -> Tested:
-        found = list(self.lines(part))
-        return Tested(self._sum_up(found), len(found))
+        tally = self._tally(self.lines(part))
+        return Tested(tally.scores(self.text.tokenizer.kind), tally.count)
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
         from itertools import islice
@@ -240,9 +240,9 @@ class LanguageModel(Model):
 
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
         """One result a line, then one of all."""
-        found = []
+        tally = Tally()
         for number, one in enumerate(self.lines(part)):
-            found.append(one._replace(tokens=[], text=""))
+            tally.add(one.log_prob, one.amount)
             row: dict[str, Any] = {
                 "line": number,
                 "log_prob": one.log_prob,
@@ -252,8 +252,8 @@ class LanguageModel(Model):
             if tokens:
                 row["tokens"] = [[name, float(said)] for name, said in zip(one.tokens, one.log_probs, strict=True)]
             yield Shown(f"{one.log_prob:.4f}\t{one.amount.symbols}\t{one.perplexity:.4f}", row)
-        scores = self._sum_up(found)
-        total: dict[str, Any] = {"log_prob": sum(one.log_prob for one in found), "lines": len(found)}
+        scores = tally.scores(self.text.tokenizer.kind)
+        total: dict[str, Any] = {"log_prob": tally.log_prob, "lines": tally.count}
         total |= {score.name: score.value for score in scores} | {"protocol": scores[0].protocol}
         yield Shown("", total, tuple(f"{one.name} {one.value:.4f} ({one.protocol})" for one in scores))
 
@@ -279,13 +279,14 @@ class LanguageModel(Model):
         learnt = part_of(Sources(data=train), self.task)
         size = self.text.vocabulary_size - len(SPECIALS) + 2  # what can come next: PAD and BEGIN cannot
         model = KneserNey.learn(self._documents(learnt), order=order, vocabulary_size=size)
-        total, amount = 0.0, Amount(0, 0, 0)
+        tally = Tally()
         for piece, ids in self.task.encoded(part, self.text):
             ends = int(bool(ids) and ids[-1] == END)
-            amount = amount.plus(amount_of(self.text.normalize(piece.text), ids[piece.begins :], UNKNOWN, ends=ends))
+            amount = amount_of(self.text.normalize(piece.text), ids[piece.begins :], UNKNOWN, ends=ends)
+            tally.add(0.0, amount)
         for document in self._documents(part):
-            total += float(model.log_probs(document).sum())
-        return perplexities(total, amount, f"{self.text.tokenizer.kind}, {order}-gram, modified Kneser–Ney")
+            tally.log_prob += float(model.log_probs(document).sum())
+        return tally.scores(f"{self.text.tokenizer.kind}, {order}-gram, modified Kneser–Ney")
 
     def _documents(self, part: Part) -> Iterator[np.ndarray]:
         """The symbols of each document, BEGIN first."""

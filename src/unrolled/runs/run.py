@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unrolled.base.errors import SettingsError, UnrolledError, UsageError, known
+from unrolled.base.settings import merge
 from unrolled.pipeline import TRAINED, Model, load
 from unrolled.progress import Progress
 from unrolled.runs import place
@@ -241,6 +242,7 @@ def _refuse_unknown_score(name: str | None, task: Task[Any]) -> None:
 def train(
     data: str | Path | None = None,
     *,
+    task: str | None = None,
     preset: str | None = None,
     out: str | Path | None = None,
     sources: Sources | None = None,
@@ -249,18 +251,18 @@ def train(
     resume: bool = False,
     quiet: bool = False,
 ) -> Model:
-    """Train on the user's table and return the saved model: the whole of ``unrolled train`` in one call.
+    """Train on the user's data and return the saved model: the whole of ``unrolled train`` in one call.
 
-    ``settings`` is a tree over the preset's, e.g. ``{"train": {"minutes": 3}}``. ``out`` is the model's folder, by
-    default ``runs/NAME`` after the data. Progress goes to stderr unless ``quiet``.
+    ``task`` is what the data look like where neither it nor a preset says. ``settings`` is a tree over the preset's,
+    e.g. ``{"train": {"minutes": 3}}``. ``out`` is the model's folder, by default ``runs/NAME`` after the data. Progress
+    goes to stderr unless ``quiet``.
     """
     if not isinstance(settings, Mapping | None):
         raise UsageError("train: settings is a tree of settings, e.g. {'train': {'minutes': 3}}.")
     given = sources or Sources(data=str(data) if data is not None else None)
     where = Path(out) if out is not None else Path("runs") / default_name(given)
-    run = Run(
-        given, where, preset=preset, config=str(config) if config else None, flags=dict(settings or {}), resume=resume
-    )
+    flags = merge([("task", {"task": {"kind": task}} if task else {}), ("settings", settings or {})])[0]
+    run = Run(given, where, preset=preset, config=str(config) if config else None, flags=flags, resume=resume)
     progress = Progress(quiet=quiet)
     for sentence in run.said:
         progress.line(sentence)

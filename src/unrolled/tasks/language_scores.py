@@ -97,6 +97,20 @@ def amount_of(text: str, ids: Sequence[int], unknown: int, *, ends: int) -> Amou
     return Amount(len(ids), len(text) + ends, len(text.split()) + lines, sum(one == unknown for one in ids))
 
 
+class Tally:
+    """Log-probabilities and amounts of text, added up line by line."""
+
+    def __init__(self) -> None:
+        self.log_prob, self.amount, self.count = 0.0, Amount(0, 0, 0), 0
+
+    def add(self, log_prob: float, amount: Amount) -> None:
+        self.log_prob, self.amount, self.count = self.log_prob + log_prob, self.amount.plus(amount), self.count + 1
+
+    def scores(self, kind: str) -> list[Score]:
+        """See ``perplexities``."""
+        return perplexities(self.log_prob, self.amount, kind)
+
+
 def perplexities(log_prob: float, amount: Amount, kind: str) -> list[Score]:
     """Loss, perplexity a symbol and a word, and bits a character, of text with that natural-log probability."""
     unknown = f", {amount.unknown / max(amount.symbols, 1):.2%} unknown" if amount.unknown else ""
