@@ -134,6 +134,8 @@ def test_the_verbs_of_the_command_line(run, spoken, tmp_path):
     assert evaluated["lines"] == 40
     this, ngram = evaluated["compare"]
     assert this["model"] == "this" and 1.3 < this["perplexity"] < ngram["perplexity"] * 1.1 < 2
+    alike = json.loads(run("evaluate", folder, spoken / "test.txt", "--compare", folder, "--json").out)["compare"]
+    assert alike[0] | {"model": ""} == alike[1] | {"model": ""}
     refused = run("predict", folder)
     assert refused.code == 2 and "does not predict. It has: score, evaluate, explain, generate." in refused.err
     checked = run("selfcheck", folder, "--lines", 16)
@@ -264,3 +266,33 @@ def test_single_words_are_texts_of_their_own(run, tmp_path):
     settings = json.loads(said.out)
     assert settings["task.documents"] == {"value": "line", "origin": "the data"}
     assert settings["text.tokenizer.kind"]["value"] == "character"
+
+
+# --- presets
+
+
+SMALLER = {
+    "zaremba-small": {}, "zaremba-medium": {}, "zaremba-large": {},
+    "awd-lstm": {"embedding_dropout": 0.02, "input_dropout": 0.1, "history": {"last_size": 20, "weight_dropout": 0.1}},
+    "language-model": {},
+    "language-model-feedforward": {"history": {"cell": None, "hidden_size": 24}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", SMALLER)
+def test_every_preset_learns_at_a_smaller_size(tmp_path, preset):
+    """Words in a ring: each is known from the one before, so that nothing is left to chance."""
+    path = tmp_path / "ring.txt"
+    path.write_text(("one two three four five\n" * 60) + "\n")
+    model = {"embedding_size": 20, "dropout": 0.1, **SMALLER[preset]}
+    history = {"cell": {"hidden_size": 24}, "dropout": 0.1, **model.get("history", {})}
+    model["history"] = {name: value for name, value in history.items() if value is not None}
+    settings = {
+        "model": model,
+        "task": {"steps": 6},
+        "train": {"epochs": 60 if preset == "awd-lstm" else 15, "batch_sentences": 6, "seed": 1},
+    }
+    settings["train"] |= {"validate_every": 1000, "precision": "float32"}
+    settings["text"] = {"tokenizer": {"kind": "whitespace", "size": 20}}
+    found = train(path, preset=preset, out=tmp_path / "m", settings=settings, quiet=True)
+    assert found.generate("one two", top_k=1, length=9)[0].text == " three four five\none two three four five"
