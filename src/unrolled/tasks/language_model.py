@@ -64,6 +64,7 @@ class LanguageModelling(Task[RunningText]):
             "unrolled generate {} --prompt 'Once'",
             "unrolled score {} lines.txt",
             "unrolled evaluate {} text.txt",
+            "unrolled explain {} 'one line' --to picture.svg",
         ),
         python="generate('Once')",
         tags=("language-model", "rnn"),
