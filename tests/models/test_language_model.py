@@ -215,6 +215,13 @@ def test_an_adaptive_softmax_gives_chances(seed: int, cuts: list[int]) -> None:
     assert torch.allclose(said.exp().sum(1), torch.ones(3, dtype=torch.float64))
 
 
+def test_scaled_vectors_are_those_of_a_larger_embedding() -> None:
+    scaled, plain = (build(HISTORIES["window"], tie=False, embedding_scale=scale) for scale in ("root", "none"))
+    with torch.no_grad():
+        plain.embedding.weight.mul_(3**0.5)
+    assert torch.allclose(log_probs(scaled, text(2, 4))[0], log_probs(plain, text(2, 4))[0])
+
+
 def test_weights_are_tied_where_there_are_more_symbols_than_numbers_in_a_vector() -> None:
     history = HISTORIES["window"]
     for size, softmax, tied in ((10, "full", True), (11, "full", False), (3, SOFTMAXES["adaptive"]["softmax"], False)):

@@ -41,7 +41,8 @@ class LanguageModel(nn.Module):
     learn worse so. ``dropout`` is that of the embedded symbols and of the history's output, ``locked`` one draw for a
     piece's steps (Gal & Ghahramani 2016, arXiv:1512.05287). ``embedding_dropout``: the rate at which whole symbols of
     the vocabulary are read as 0 for a piece (ibid., and Merity et al. 2018, arXiv:1708.02182, §4.3); ``word_dropout``:
-    at which single places are read as the unknown symbol.
+    at which single places are read as the unknown symbol. ``embedding_scale``: vectors are read as they are, or times
+    √embedding_size, so that they start with variance 1 (see `Seq2Seq`).
 
     Per symbol, the loss takes ``activation_penalty`` α times the mean square of the dropped-out h_t, and
     ``slowness_penalty`` β times that of h_t - h_{t-1} (ibid., §4.6).
@@ -64,6 +65,7 @@ class LanguageModel(nn.Module):
         dropout_kind: Literal["plain", "locked"] = "plain",
         embedding_dropout: Share = 0.0,
         word_dropout: Share = 0.0,
+        embedding_scale: Literal["none", "root"] = "none",
         activation_penalty: Annotated[float, Ge(0)] = 0.0,
         slowness_penalty: Annotated[float, Ge(0)] = 0.0,
     ) -> None:
@@ -84,6 +86,7 @@ class LanguageModel(nn.Module):
             dropout_kind=dropout_kind,
             word_dropout=word_dropout,
         )
+        self.embedding_factor = embedding_size**0.5 if embedding_scale == "root" else 1.0
         self.history = HISTORIES.build(history, embedding_size, where="history")
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="dropout")
         tied = self.embedding if tie else None
@@ -147,7 +150,7 @@ class LanguageModel(nn.Module):
         return tuple(tensor.index_select(0, rows) for tensor in state)
 
     def _embed(self, ids: Tensor) -> Tensor:
-        vectors: Tensor = self.embedding(ids)
+        vectors: Tensor = self.embedding(ids) * self.embedding_factor
         if not (self.training and self.embedding_dropout):
             return vectors
         kept = vectors.new_empty(self.vocabulary_size).bernoulli_(1 - self.embedding_dropout)
