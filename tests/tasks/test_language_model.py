@@ -215,12 +215,15 @@ def test_a_batch_that_is_run_in_halves_gives_the_same_gradients_and_states(tmp_p
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_a_documents_score_does_not_hang_on_the_others(batch):
+def test_a_documents_score_does_not_hang_on_the_others(batch, monkeypatch):
     draw = np.random.default_rng(1)
     documents = [[BEGIN, *draw.integers(3, 12, size=size).tolist()] for size in (5, 1, 9, 300, 2)]
     model = network().eval()
     found = log_probs(model, documents, batch=batch)
     assert [len(one) for one in found] == [5, 1, 9, 300, 2]
+    for document, said in zip(documents, found, strict=True):
+        assert said == pytest.approx(log_probs(model, [document])[0], abs=1e-5)
+    monkeypatch.setattr(language_scores, "HELD", 1)  # a step at a time
     for document, said in zip(documents, found, strict=True):
         assert said == pytest.approx(log_probs(model, [document])[0], abs=1e-5)
     lead = log_probs(model, documents, lead=2)

@@ -20,7 +20,10 @@ WARM = 512
 """Symbols that a piece of a long document reads before it, unscored, to have the state that reading on would give."""
 
 STEPS = 256
-"""Symbols that a network reads in one call: more of them only cost memory."""
+"""Symbols of a row that a network reads in one call: more of them only cost memory."""
+
+HELD = 1 << 25
+"""Numbers over the vocabulary that are held at a time."""
 
 
 class Row(NamedTuple):
@@ -67,10 +70,11 @@ def _read(network: LanguageModel, rows: Sequence[Row], device: Any) -> list[np.n
     ids, mask = (torch.from_numpy(array).to(device) for array in pad([row.symbols.tolist() for row in rows]))
     given, targets, real = ids[:, :-1], ids[:, 1:], mask[:, 1:]
     said = torch.zeros(targets.shape, dtype=torch.float64)
+    steps = max(1, min(STEPS, HELD // (len(rows) * network.vocabulary_size)))
     with torch.inference_mode():
         state = network.initial(len(rows))
-        for start in range(0, targets.shape[1], STEPS):
-            here = slice(start, start + STEPS)
+        for start in range(0, targets.shape[1], steps):
+            here = slice(start, start + steps)
             live = int(real[:, start].sum())  # rows go from long to short
             piece = (given[:live, here], real[:live, here], targets[:live, here])
             found, state = network.log_probs(*piece, tuple(tensor[:live] for tensor in state))
