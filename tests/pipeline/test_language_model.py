@@ -258,6 +258,18 @@ def test_a_line_of_a_million_characters_without_an_end_is_text(run, tmp_path):
     assert "running text. The task is language_model" in result.err
 
 
+def test_rows_of_text_alone_are_documents_and_a_column_without_tabs_is_a_mistake(run, tmp_path):
+    rows = "".join(json.dumps({"text": f"{line}\nsecond"}) + "\n" for line in sentences(60, 1))
+    (tmp_path / "a.jsonl").write_text(rows)
+    (tmp_path / "a.tsv").write_text("one two\n" * 60)
+    said = run("train", tmp_path / "a.jsonl", "--out", tmp_path / "m", "--set", "train.steps=1",
+               "--set", "model.history.cell.hidden_size=8")  # fmt: skip
+    assert said.code == 0 and "one column, text. The task is language_model" in said.err, said.err
+    assert "</s>" in unrolled.load(tmp_path / "m").score(["one"])[0].tokens  # where a row ends is learnt
+    refused = run("train", tmp_path / "a.tsv", "--out", tmp_path / "n")
+    assert refused.code == 3 and "1 column (text) where 2 are needed (source, target)" in refused.err
+
+
 def test_single_words_are_texts_of_their_own(run, tmp_path):
     path = tmp_path / "names.txt"
     draw = random.Random(1)

@@ -83,14 +83,17 @@ class LanguageModelling(Task[RunningText]):
 
     @classmethod
     def recognises(cls, table: Table) -> str | None:
-        if table.format not in ("text", "running"):
-            return None
-        return f"{table.path}: running text."
+        if table.format in ("text", "running"):
+            return f"{table.path}: running text."
+        # A tab-separated file of one column is rather one whose tabs were lost.
+        if table.columns == ("text",) and table.format not in ("tsv", "csv"):
+            return f"{table.path}: one column, text."
+        return None
 
     @classmethod
     def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
-        if table.format not in ("text", "running"):
-            return {}, []
+        if table.format not in ("text", "running"):  # whose ends are known, as those between blank lines are
+            return {"task": {"documents": "blank_line"}}, ["Each row is a document."]
         side = Side()
         for row in islice(table.rows(lambda _: None), HEAD):
             side.see(row.fields[0])
