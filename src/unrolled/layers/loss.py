@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from unrolled.base.errors import UsageError
+from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.choose import product_type
 
 BLOCK = 1 << 17
@@ -86,16 +87,37 @@ class _Sums:
         self.loss = like.new_zeros((), dtype=dtype)
         self.rows = None if vocabulary is None else like.new_zeros(vocabulary, dtype=dtype)
 
-    def add(self, logits: Tensor, targets: Tensor, smoothing: float, into: Tensor | None) -> None:
-        """Walk over ``logits`` [n, vocabulary]; softmax - target goes ``into`` a tensor like them, perhaps themselves.
-
-        -Σ log p_gold = Σ log Σ exp(l - max l) - (l_gold - max l), some rows at a time, which stay in the cache.
+    def add(
+        self, logits: Tensor, targets: Tensor, smoothing: float, into: Tensor | None, bias: Tensor | None = None
+    ) -> None:
+        """Walk over ``logits`` [n, vocabulary], to which ``bias`` is added; softmax - target goes ``into`` a tensor like
+        them, perhaps themselves.
         """
+        if compiled.possible(logits) and logits.is_contiguous():
+            self._walk(logits, targets, smoothing, into, bias)
+        else:
+            self._by_blocks(logits if bias is None else logits + bias, targets, smoothing, into)
+
+    def _walk(
+        self, logits: Tensor, targets: Tensor, smoothing: float, into: Tensor | None, bias: Tensor | None
+    ) -> None:
+        from unrolled.layers.kernels.compiled.arrays import array, some
+        from unrolled.layers.kernels.compiled.loss import walk
+
+        vocabulary = logits.shape[1]
+        if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
+            raise UsageError(f"targets hold a number that is not of a vocabulary of {vocabulary} symbols, 0 first.")
+        shares = self.loss.new_tensor([1 - smoothing, smoothing / vocabulary])
+        bias = None if bias is None else bias.to(self.loss.dtype)
+        self.loss += walk(array(logits), some(bias), array(targets), array(shares), some(into), some(self.rows))
+
+    def _by_blocks(self, logits: Tensor, targets: Tensor, smoothing: float, into: Tensor | None) -> None:
+        """-Σ log p_gold = Σ log Σ exp(l - max l) - (l_gold - max l), some rows at a time, which stay in the cache."""
         count, vocabulary = logits.shape
         size = max(1, BLOCK // max(1, vocabulary)) if logits.device.type == "cpu" else max(1, count)
         for start in range(0, count, size):
             block, gold = logits[start : start + size], targets[start : start + size].unsqueeze(1)
-            work = block.to(self.loss.dtype, copy=into is not logits)
+            work = block.to(self.loss.dtype, copy=True)
             work.sub_(work.amax(dim=1, keepdim=True))
             self.loss -= (1 - smoothing) * work.gather(1, gold).sum()
             if smoothing:
@@ -110,8 +132,7 @@ class _Sums:
             work.scatter_add_(1, gold, work.new_full(gold.shape, smoothing - 1))
             if self.rows is not None:
                 self.rows += work.sum(dim=0)
-            if work is not block:
-                into[start : start + size] = work
+            into[start : start + size] = work
 
 
 class _Gathered:
@@ -123,6 +144,12 @@ class _Gathered:
 
     def add(self, gradient: Tensor, given: Tensor) -> None:
         size = SLAB if gradient.device.type == "cpu" else max(1, len(self.total))
+        if given.dtype is torch.bfloat16 and compiled.possible(given):
+            from unrolled.layers.kernels.compiled.products import sum_of_products
+
+            sum_of_products(gradient, given, self.total, keep=not self.fresh)
+            self.fresh = False
+            return
         for start in range(0, len(self.total), size):
             part, left = self.total[start : start + size], gradient[:, start : start + size].t()
             if part.dtype == given.dtype:
@@ -170,7 +197,7 @@ class _Linear(Function):
     ) -> Tensor:
         of_hidden, of_weight, of_bias = ctx.needs_input_grad[:3]
         backward = of_hidden or of_weight or of_bias
-        held = weight.to(dtype), None if bias is None else bias.to(dtype)
+        held = weight.to(dtype)
         sums = _Sums(hidden, len(weight) if of_bias else None)
         to_hidden = torch.empty_like(hidden) if of_hidden else None
         to_weight = _Gathered(weight, sums.loss.dtype) if of_weight else None
@@ -178,12 +205,12 @@ class _Linear(Function):
             part = hidden[rows].to(dtype)
             real = len(part)
             part = functional.pad(part, (0, 0, 0, -real % ROUND)) if dtype is torch.bfloat16 else part
-            logits = functional.linear(part, *held)
+            logits = functional.linear(part, held)
             said = logits[:real]
-            sums.add(said, targets[rows], smoothing, said if backward else None)
+            sums.add(said, targets[rows], smoothing, said if backward else None, bias)
             logits[real:] = 0
             if to_hidden is not None:
-                to_hidden[rows] = logits.mm(held[0])[:real]
+                to_hidden[rows] = logits.mm(held)[:real]
             if to_weight is not None:
                 to_weight.add(logits, part)
         ctx.save_for_backward(to_hidden, None if to_weight is None else to_weight.sum(), sums.rows)

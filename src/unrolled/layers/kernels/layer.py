@@ -135,7 +135,7 @@ class _Layer(Function):
                     own = product @ projection.weight
                     x = own if x is None else x.add_(plan.order.turn(own))
                 gradients += [
-                    product.t() @ projection.x if wanted[0] else None,
+                    weight_gradient(((product, projection.x),)) if wanted[0] else None,
                     total.sum(0, dtype=kernel.work) if wanted[1] else None,
                     gain,
                     weight_gradient(kernel.factors()) if wanted[3] else None,

@@ -7,6 +7,7 @@ is more than the product itself.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import torch
 from llvmlite import binding
 from numba import types
 from numba.extending import overload
+from torch import Tensor
 
 SYMBOLS = {torch.float32: "sgemm_", torch.float64: "dgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}
 """The general product C ← α A B + β C of each type in BLAS; the last is MKL's own: A and B bfloat16, C float32."""
@@ -54,6 +56,32 @@ def _find() -> set[torch.dtype]:
 
 
 FOUND = _find()
+
+
+def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool = False) -> None:
+    """out [width, size] = gradientᵀ · given, plus what ``out`` held with ``keep``: two in bfloat16, sums in float32.
+
+    ``gradient`` [n, width] and ``given`` [n, size]; the columns of each lie side by side.
+    """
+    if gradient.stride(1) != 1 or given.stride(1) != 1 or not out.is_contiguous():
+        raise RuntimeError("sum_of_products wants the columns of its tensors side by side")
+    sizes = (ctypes.c_int * 6)(
+        given.shape[1], gradient.shape[1], len(given), given.stride(0), gradient.stride(0), out.shape[1]
+    )
+    at = [ctypes.addressof(sizes) + place * ctypes.sizeof(ctypes.c_int) for place in range(6)]
+    one, held = ctypes.c_float(1.0), ctypes.c_float(keep)
+    _half_product()(
+        b"N", b"T", *at[:3], ctypes.byref(one), given.data_ptr(), at[3], gradient.data_ptr(), at[4],
+        ctypes.byref(held), out.data_ptr(), at[5],
+    )  # fmt: skip
+
+
+@cache
+def _half_product() -> Any:
+    """The bfloat16 product as Python calls it."""
+    function = ctypes.CDLL(str(_libraries()[0]))[SYMBOLS[torch.bfloat16]]
+    function.restype, function.argtypes = None, [ctypes.c_char_p] * 2 + [ctypes.c_void_p] * 11
+    return function
 
 
 class Matrix(NamedTuple):
