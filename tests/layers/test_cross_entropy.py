@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from unrolled.base.errors import UsageError
 from unrolled.layers import cross_entropy, loss
+from unrolled.layers.kernels import compiled
 
 
 def both(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -22,9 +23,17 @@ def both(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Ten
     return ours, mine.grad, other, theirs.grad
 
 
+@pytest.fixture(params=["compiled", "torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of walking over rows."""
+    if request.param == "torch":
+        monkeypatch.setattr(compiled, "possible", lambda tensor: False)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rows", [0, 1, 5, 6, 7])
+@pytest.mark.usefixtures("way")
 def test_equals_torch_across_blocks(
     rows: int, dtype: torch.dtype, smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,3 +83,25 @@ def test_without_gradients_nothing_is_kept() -> None:
 def test_what_does_not_fit_is_refused(logits: Tensor, targets: Tensor, smoothing: float, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         cross_entropy(logits, targets, smoothing)
+
+
+@pytest.mark.parametrize("vocabulary", [1, 63, 64, 65, 200])
+@pytest.mark.usefixtures("way")
+def test_any_size_of_vocabulary(vocabulary: int) -> None:
+    torch.manual_seed(vocabulary)
+    logits = 4 * torch.randn(3, vocabulary, dtype=torch.float64)
+    ours, mine, other, theirs = both(logits, torch.randint(0, vocabulary, (3,)), 0.1)
+    torch.testing.assert_close((ours, mine), (other, theirs), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_logit_that_is_no_number_makes_a_loss_that_is_none() -> None:
+    logits = torch.zeros(2, 70)
+    logits[1, 66] = torch.nan
+    assert cross_entropy(logits, torch.tensor([0, 1])).isnan()
+
+
+@pytest.mark.parametrize("wrong", [-1, 5])
+def test_a_target_that_is_not_of_the_vocabulary_is_refused(wrong: int) -> None:
+    with pytest.raises(UsageError, match="targets hold a number that is not of a vocabulary of 5 symbols"):
+        cross_entropy(torch.zeros(2, 5), torch.tensor([0, wrong]))

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from unrolled.base.errors import UsageError
 from unrolled.layers import loss
+from unrolled.layers.kernels import compiled
 from unrolled.layers.loss import linear_cross_entropy
 
 Loss = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
@@ -37,6 +38,13 @@ def found(function: Loss, tensors: list[Tensor], targets: Tensor, smoothing: flo
     return [total.detach(), *torch.autograd.grad(0.7 * total, leaves)]
 
 
+@pytest.fixture(params=["compiled", "torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of walking over rows."""
+    if request.param == "torch":
+        monkeypatch.setattr(compiled, "possible", lambda tensor: False)
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Portions of two rows, blocks of one, slabs of three symbols."""
@@ -47,7 +55,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype, within", [(torch.float64, 1e-10), (torch.float32, 1e-6)])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "way")
 def test_equals_torch_across_portions(rows: int, smoothing: float, dtype: torch.dtype, within: float) -> None:
     tensors, targets = case(rows, 5, 11, dtype)
     mine = found(linear_cross_entropy, tensors, targets, smoothing)

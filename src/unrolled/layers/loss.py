@@ -90,8 +90,9 @@ class _Sums:
     def add(
         self, logits: Tensor, targets: Tensor, smoothing: float, into: Tensor | None, bias: Tensor | None = None
     ) -> None:
-        """Walk over ``logits`` [n, vocabulary], to which ``bias`` is added; softmax - target goes ``into`` a tensor like
-        them, perhaps themselves.
+        """Walk over ``logits`` [n, vocabulary], to which ``bias`` is added.
+
+        softmax - target goes ``into`` a tensor like them, perhaps themselves.
         """
         if compiled.possible(logits) and logits.is_contiguous():
             self._walk(logits, targets, smoothing, into, bias)

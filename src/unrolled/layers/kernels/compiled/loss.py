@@ -16,9 +16,9 @@ LANES = 64
 def walk(logits: Any, bias: Any, targets: Any, shares: Any, into: Any, rows: Any) -> Any:
     """Σ cross-entropy of ``targets`` under softmax(logits + bias); see layers/loss.py.
 
-    ``shares``: of the gold symbol and of every symbol in the distribution that is aimed at. softmax - that goes ``into`` a
-    matrix like ``logits``, perhaps themselves, and is added to ``rows`` [vocabulary]. ``bias``, ``into`` and ``rows`` may
-    be None.
+    ``shares``: of the gold symbol and of every symbol in the distribution that is aimed at. softmax - that goes
+    ``into`` a matrix like ``logits``, perhaps themselves, and is added to ``rows`` [vocabulary]. ``bias``, ``into`` and
+    ``rows`` may be None.
     """
     gold_share, share = shares[0], shares[1]
     work = np.empty(logits.shape[1], shares.dtype)
