@@ -18,6 +18,7 @@ SMALL = {
     "text": {"tokenizer": {"kind": "word", "min_count": 1}},
     "model": {
         "embedding_size": 16,
+        "embedding_scale": "none",
         "dropout": 0.0,
         "history": {"kind": "rnn", "cell": {"kind": "gru", "hidden_size": 24}, "layers": 1},
     },
