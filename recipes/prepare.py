@@ -14,6 +14,8 @@ from pathlib import Path
 
 
 def lines(path: Path) -> list[str]:
+    if not path.is_file():
+        sys.exit(f"{path} is not there. FOLDER is the data set's own folder, the one with its files.")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return file.read().splitlines()
 
