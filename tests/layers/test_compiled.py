@@ -6,10 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 
 from unrolled.layers import Recurrent
 from unrolled.layers.kernels import choose, compiled, layer
-from unrolled.layers.kernels.compiled import products, scalars
+from unrolled.layers.kernels.compiled import lstm as loops
+from unrolled.layers.kernels.compiled import products, rows, scalars
 from unrolled.layers.kernels.compiled.arrays import array, held
 
 if not all(map(compiled.product_found, (torch.float32, torch.float64, torch.bfloat16))):
@@ -127,3 +129,31 @@ def test_a_weight_that_is_no_number_shows_in_the_output(kind):
     network.path = "compiled"
     network.cells[0].hidden_weight.data[0, 0] = float("nan")
     assert network(torch.ones(3, 4, 2)).output.isnan().any()
+
+
+def test_machine_code_is_kept_until_any_of_the_modules_changes(monkeypatch):
+    assert loops.forward._cache._cache_file._source_stamp[1] == rows.SOURCE
+    monkeypatch.setattr(rows, "SOURCE", "changed")
+
+    def double(x):
+        return 2 * x
+
+    kept = rows.loop_function(double)
+    assert kept(3) == 6
+    assert kept.stats.cache_misses
+    again = rows.loop_function(double)
+    assert again(3) == 6
+    assert again.stats.cache_hits
+    monkeypatch.setattr(rows, "SOURCE", "changed again")
+    anew = rows.loop_function(double)
+    assert anew(3) == 6
+    assert anew.stats.cache_misses
+    assert not anew.stats.cache_hits
+
+
+def test_without_a_folder_to_write_it_is_made_in_every_process(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(Dispatcher, "enable_caching", refuse)
+    assert rows.loop_function(lambda x: 2 * x)(3) == 6
