@@ -20,6 +20,7 @@ def test_every_task_has_a_model_whose_verbs_are_all_on_the_command_line():
 def test_the_class_is_that_of_the_task(trained):
     model = unrolled.load(trained.folder)
     assert type(model) is Translator and model.kind == "translate"
+    assert model.describe()[0].parameters == sum(weight.numel() for weight in model.network.parameters())
     assert type(Translator.load(trained.folder)) is type(Model.load(trained.folder)) is Translator
 
 

@@ -13,6 +13,7 @@ from unrolled.base.registry import Registry
 from unrolled.data.parts import Part
 from unrolled.tasks import TASKS, Task
 from unrolled.workshop import arguments
+from unrolled.workshop.parts import PartRow, flat_parts
 from unrolled.workshop.plan import Plan, plan
 from unrolled.workshop.saving import save
 
@@ -100,6 +101,10 @@ class Model(ABC):
     def verbs(cls) -> list[str]:
         """The verbs that this model has."""
         return [verb for verb in VERBS if verb in dir(cls)]
+
+    def describe(self) -> list[PartRow]:
+        """The parts of the network, their parameters and the formula that gives them."""
+        return flat_parts(self.network)
 
     def showing(self, verb: str, given: Mapping[str, Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
         """The command line's form of a verb, and those of the options ``given`` that were set (not None, not False).

@@ -17,7 +17,7 @@ from unrolled.data.documents import Documents, Piece, divide, pieces
 from unrolled.data.parts import Part
 from unrolled.data.table import Table
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation
-from unrolled.tasks.sizing import Side
+from unrolled.tasks.sizing import LOOKED_AT, Side
 from unrolled.text.running import RunningText
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class LanguageModelling(Task[RunningText]):
             return {"task": {"documents": "blank_line"}}, ["Each row is a document."]
         side = Side()
         for row in islice(table.rows(lambda _: None), HEAD):
-            side.see(row.fields[0])
+            if row.fields[0].strip():
+                side.see(row.fields[0])
         if side.words >= 1.5 * side.rows or side.rows < HEAD // 10:
             return {}, ["The whole file is one document, read on and on (others: task.documents=blank_line or line)."]
         tree: Tree = {"task": {"documents": "line"}}
@@ -119,7 +120,7 @@ class LanguageModelling(Task[RunningText]):
         side, letters = Side(), 0
         for row in part.rows():
             letters += len(row.fields[0])
-            if side.rows < 20_000:
+            if side.rows < LOOKED_AT and row.fields[0].strip():
                 side.see(row.fields[0])
         kind: Tree = {"kind": "character"}
         if side.words >= 1.5 * side.rows:

@@ -32,7 +32,8 @@ def size_columns(part: Part, settings: Mapping[str, int]) -> Sized:
         found = [f"{rows:,} rows to train on."]
         for path, kind in kinds.items():
             if origins.get(f"{path}.kind") == origin:
-                found.append(f"The {path.rsplit('.', 1)[-1]} side is {_say(kind)}.")
+                name = path.rsplit(".", 1)[-1]
+                found.append(f"The {'text' if name == 'tokenizer' else f'{name} side'} is {_say(kind)}.")
         return found
 
     tree: dict[str, Any] = {}
