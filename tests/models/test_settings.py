@@ -16,6 +16,7 @@ from unrolled.base.registry import Registry
 from unrolled.base.settings import choices
 from unrolled.layers import cross_entropy
 from unrolled.models import BRIDGES, DECODERS, ENCODERS, MODELS
+from unrolled.models.language_model import LanguageModel
 from unrolled.models.seq2seq import Seq2Seq
 
 SIZE = 6
@@ -32,6 +33,15 @@ BASES: dict[str, dict[str, Any]] = {
         "encoder": {"kind": "rnn", "cell": CELL, "bidirectional": False},
         "decoder": {"kind": "query_before", "cell": CELL, "attention": {"kind": "additive", "hidden_size": 4}},
     },
+    "model language_model": {
+        "kind": "language_model",
+        "embedding_size": SIZE,
+        "dropout": 0.0,
+        "history": {"kind": "rnn", "cell": CELL},
+    },
+    "history rnn": {"cell": CELL},
+    "history feedforward": {"window": 2, "hidden_size": SIZE},
+    "softmax adaptive": {"cutoffs": [4, 7], "shrink": 2.0},
     "encoder rnn": {"cell": CELL, "bidirectional": False},
     "encoder pyramidal": {"cell": {"kind": "lstm", "hidden_size": 3}},
     "encoder transformer": STACK,
@@ -62,7 +72,12 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 """What a setting needs beside it in order to show."""
 
-OPEN: dict[str, list[Any]] = {"positions": [10, 12], "fertility": [None, 1.5]}
+OPEN: dict[str, list[Any]] = {
+    "positions": [10, 12],
+    "fertility": [None, 1.5],
+    "cutoffs": [[4, 7], [5]],
+    "shrink": [1.5, 2.0],
+}
 """Values of settings whose own range begins elsewhere."""
 
 
@@ -101,8 +116,21 @@ def put(tree: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str,
     return changed
 
 
+class Kinds:
+    """Some kinds of a registry."""
+
+    def __init__(self, registry: Registry, *kinds: str) -> None:
+        self.noun, self.registry, self.kinds = registry.noun, registry, kinds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kinds)
+
+    def __getitem__(self, kind: str) -> Any:
+        return self.registry[kind]
+
+
 def every(
-    registry: Registry, path: tuple[str, ...], tree: Mapping[str, Any], deep: set[str]
+    registry: Registry | Kinds, path: tuple[str, ...], tree: Mapping[str, Any], deep: set[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(name, settings of a model): each kind of the part at ``path``, and each of its settings at each value.
 
@@ -140,7 +168,8 @@ def fitting(name: str, tree: dict[str, Any]) -> dict[str, Any]:
     return tree
 
 
-CASES = dict(every(MODELS, (), {}, set()))
+CASES = dict(every(Kinds(MODELS, "seq2seq"), (), {}, set()))
+READING = dict(every(Kinds(MODELS, "language_model"), (), {}, {"cell"}))
 
 
 def test_every_registered_part_is_among_them() -> None:
@@ -169,3 +198,27 @@ def test_every_value_of_every_setting_trains_two_steps(name: str, pairs: Any) ->
     learnt = zip(model.named_parameters(), before, strict=True)
     assert not [key for (key, weight), old in learnt if torch.equal(weight, old)]
     assert torch.equal(model.eval()(*batch).logits, model(*batch).logits)
+
+
+@pytest.mark.parametrize("name", list(READING))
+def test_every_value_of_a_language_model_trains_two_steps(name: str) -> None:
+    torch.manual_seed(0)
+    model = MODELS.build(READING[name], 11, where="model")
+    assert isinstance(model, LanguageModel)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    before = [weight.detach().clone() for weight in model.parameters()]
+    ids, targets = torch.randint(1, 11, (4, 6)), torch.arange(24).reshape(4, 6) % 11
+    mask = torch.arange(6) < torch.tensor([[6], [4], [5], [6]])
+    state = model.initial(4)
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss, after = model.loss(ids, mask, targets, state)
+        loss.backward()
+        optimizer.step()
+        state = tuple(tensor.detach() for tensor in after)
+    assert loss.isfinite()
+    learnt = zip(model.named_parameters(), before, strict=True)
+    assert not [key for (key, weight), old in learnt if torch.equal(weight, old)]
+    model.eval()
+    found = [model.log_probs(ids, mask, targets, state)[0] for _ in range(2)]
+    assert torch.equal(found[0], found[1]) and (found[0][mask] < 0).all()
