@@ -131,6 +131,9 @@ def test_the_verbs_of_the_command_line(run, spoken, tmp_path):
     lines = [json.loads(line) for line in scored.out.splitlines()]
     assert len(lines) == 41 and lines[-1]["log_prob"] == pytest.approx(sum(row["log_prob"] for row in lines[:-1]))
     assert len(lines[0]["tokens"]) == lines[0]["symbols"] == 7
+    (tmp_path / "gaps.txt").write_text("\nthe red dog\n\n\nthe cat\n\n")
+    gaps = run("score", folder, tmp_path / "gaps.txt").out.splitlines()
+    assert len(gaps) == 6 and [line.split("\t")[1] for line in gaps] == ["0", "4", "0", "0", "3", "0"]
     evaluated = json.loads(run("evaluate", folder, spoken / "test.txt", "--ngram", spoken / "train.txt", "--json").out)
     assert evaluated["lines"] == 40
     this, ngram = evaluated["compare"]

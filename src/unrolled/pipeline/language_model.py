@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import UsageError
-from unrolled.base.protocol import END, SPECIALS, UNKNOWN
+from unrolled.base.protocol import END, UNKNOWN
+from unrolled.data.documents import Piece, is_plain
 from unrolled.data.parts import Part
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.search import SearchSettings
@@ -18,6 +19,7 @@ from unrolled.tasks.language_model import LanguageModelling
 from unrolled.tasks.language_scores import Amount, Tally, amount_of, log_probs
 from unrolled.workshop import arguments
 from unrolled.workshop.language_promises import check_promises
+from unrolled.workshop.ngrams import ngram_scores
 from unrolled.workshop.plan import Plan
 from unrolled.workshop.promises import Promise
 from unrolled.workshop.resting import explain_text
@@ -41,6 +43,7 @@ class Scored(NamedTuple):
     tokens: list[str]
     log_probs: np.ndarray  # float64 [tokens], natural log
     amount: Amount
+    place: int = 1  # the 1-based line where it stands
 
     @property
     def log_prob(self) -> float:
@@ -154,29 +157,29 @@ class LanguageModel(Model):
 
     def lines(self, part: Part) -> Iterator[Scored]:
         """Every line of a part (or piece of a very long one), read on as the task's ``documents`` have it."""
-        held: list[list[tuple[str, list[int]]]] = []
+        held: list[list[tuple[Piece, list[int]]]] = []
         for piece, ids in self.task.encoded(part, self.text):
             if piece.begins:
                 if len(held) >= TOGETHER:
                     yield from self._lines(held)
                     held = []
                 held.append([])
-            held[-1].append((piece.text, ids))
+            held[-1].append((piece, ids))
         yield from self._lines(held)
 
-    def _lines(self, documents: list[list[tuple[str, list[int]]]]) -> Iterator[Scored]:
+    def _lines(self, documents: list[list[tuple[Piece, list[int]]]]) -> Iterator[Scored]:
         whole = [[one for _, ids in document for one in ids] for document in documents]
         for document, said in zip(documents, log_probs(self.network, whole, device=self.device), strict=True):
             at = 0
-            for number, (text, ids) in enumerate(document):
+            for number, (piece, ids) in enumerate(document):
                 symbols = ids[number == 0 :]  # BEGIN is not predicted
                 ends = int(bool(symbols) and symbols[-1] == END)
-                yield self._scored(text, symbols, said[at : at + len(symbols)], ends=ends)
+                yield self._scored(piece.text, symbols, said[at : at + len(symbols)], ends=ends, place=piece.place)
                 at += len(symbols)
 
-    def _scored(self, text: str, ids: Sequence[int], said: np.ndarray, *, ends: int) -> Scored:
+    def _scored(self, text: str, ids: Sequence[int], said: np.ndarray, *, ends: int, place: int = 1) -> Scored:
         amount = amount_of(self.text.normalize(text), ids, UNKNOWN, ends=ends)
-        return Scored(text, self.text.tokens(ids), said, amount)
+        return Scored(text, self.text.tokens(ids), said, amount, place)
 
     def _tally(self, found: Iterable[Scored]) -> Tally:
         tally = Tally()
@@ -239,12 +242,14 @@ class LanguageModel(Model):
         return self.explain(line)
 
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
-        """One result a line, then one of all."""
-        tally = Tally()
-        for number, one in enumerate(self.lines(part)):
+        """One result a line, blank ones too, then one of all."""
+        tally, done = Tally(), 0
+        for one in self.lines(part):
+            yield from _blank(part, done, one.place - 1)
+            done = one.place
             tally.add(one.log_prob, one.amount)
             row: dict[str, Any] = {
-                "line": number,
+                "line": one.place - 1,
                 "log_prob": one.log_prob,
                 "symbols": one.amount.symbols,
                 "perplexity": one.perplexity,
@@ -252,6 +257,7 @@ class LanguageModel(Model):
             if tokens:
                 row["tokens"] = [[name, float(said)] for name, said in zip(one.tokens, one.log_probs, strict=True)]
             yield Shown(f"{one.log_prob:.4f}\t{one.amount.symbols}\t{one.perplexity:.4f}", row)
+        yield from _blank(part, done, max(row.place for row in part.rows()))
         scores = tally.scores(self.text.tokenizer.kind)
         total: dict[str, Any] = {"log_prob": tally.log_prob, "lines": tally.count}
         total |= {score.name: score.value for score in scores} | {"protocol": scores[0].protocol}
@@ -266,35 +272,17 @@ class LanguageModel(Model):
                 raise UsageError(f"evaluate: --compare is a model of the task '{compare.kind}', this one of text.")
             rows.append({"model": "other", **{score.name: score.value for score in compare.test(part).scores}})
         if ngram is not None:
-            rows.append({"model": "n-gram", **{score.name: score.value for score in self.ngram(part, ngram)}})
+            rows.append(
+                {
+                    "model": "n-gram",
+                    **{score.name: score.value for score in ngram_scores(self.task, self.text, part, ngram)},
+                }
+            )
         tables = {"compare": ("Side by side (by symbol: of each model's own; by word and character: alike)", rows)}
         return Evaluated(tested.scores, tested.rows, tables=tables if len(rows) > 1 else {})
 
-    def ngram(self, part: Part, train: str, order: int = 5) -> list[Score]:
-        """The scores of an interpolated Kneser–Ney n-gram model in this model's vocabulary, learnt on the text of a
-        file: what a language model must be better than."""
-        from unrolled.models.ngrams import KneserNey
-        from unrolled.workshop.sources import Sources, part_of
 
-        learnt = part_of(Sources(data=train), self.task)
-        size = self.text.vocabulary_size - len(SPECIALS) + 2  # what can come next: PAD and BEGIN cannot
-        model = KneserNey.learn(self._documents(learnt), order=order, vocabulary_size=size)
-        tally = Tally()
-        for piece, ids in self.task.encoded(part, self.text):
-            ends = int(bool(ids) and ids[-1] == END)
-            amount = amount_of(self.text.normalize(piece.text), ids[piece.begins :], UNKNOWN, ends=ends)
-            tally.add(0.0, amount)
-        for document in self._documents(part):
-            tally.log_prob += float(model.log_probs(document).sum())
-        return tally.scores(f"{self.text.tokenizer.kind}, {order}-gram, modified Kneser–Ney")
-
-    def _documents(self, part: Part) -> Iterator[np.ndarray]:
-        """The symbols of each document, BEGIN first."""
-        held: list[int] = []
-        for piece, ids in self.task.encoded(part, self.text):
-            if piece.begins and held:
-                yield np.array(held)
-                held = []
-            held += ids
-        if held:
-            yield np.array(held)
+def _blank(part: Part, first: int, last: int) -> Iterator[Shown]:
+    """Results of the lines ``first`` to ``last`` (0-based), which stand between documents of plain text."""
+    for line in range(first, last if is_plain(part) else first):
+        yield Shown("0.0000\t0\t1.0000", {"line": line, "log_prob": 0.0, "symbols": 0, "perplexity": 1.0})
