@@ -15,6 +15,7 @@ from unrolled.layers.kernels.deferred import Deferred
 from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled, output_size
 from unrolled.models.decoders.readout import Readout
 from unrolled.models.encoders import Encoded
+from unrolled.models.kernels import advance_and_attend, feedable
 from unrolled.models.layout import by_layer
 from unrolled.models.ranges import Count, Share
 
@@ -75,6 +76,12 @@ class QueryAfter(Decoder):
 
     def forward(self, embedded: Tensor, state: State) -> Unrolled:
         memory, looking, fed, moving = self._split(state)
+        if fed and not torch.compiler.is_compiling() and self._by_hand():
+            cell = cast(Cell, self.recurrent.cells[0])
+            walked = advance_and_attend(
+                cell, self.attention, self.readout.mix, embedded.transpose(0, 1), memory, fed[0], moving
+            )
+            return Unrolled(*(tensor.transpose(0, 1) for tensor in walked))
         if fed:
             return self._feed(embedded, state)
         hidden, _ = self.recurrent(embedded, None, moving)
@@ -99,6 +106,9 @@ class QueryAfter(Decoder):
             outputs.append(fed)
             weights.append(looked)
         return Unrolled(torch.stack(outputs, dim=1), torch.stack(weights, dim=1))
+
+    def _by_hand(self) -> bool:
+        return len(self.recurrent.cells) == 1 and feedable(cast(Cell, self.recurrent.cells[0]), self.attention)
 
     @staticmethod
     def _hold(weight: Tensor) -> Deferred:

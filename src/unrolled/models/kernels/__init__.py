@@ -1,5 +1,6 @@
-"""The loop of a decoder whose attention waits for its state: plain, and by hand where that is faster."""
+"""The loops of decoders whose attention waits for their state: plain, and by hand where that is faster."""
 
 from unrolled.models.kernels.attentive import attend_and_advance
+from unrolled.models.kernels.feeding import advance_and_attend, feedable
 
-__all__ = ["attend_and_advance"]
+__all__ = ["advance_and_attend", "attend_and_advance", "feedable"]

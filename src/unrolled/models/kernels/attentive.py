@@ -13,6 +13,7 @@ from unrolled.layers import Attention, Cell, Memory, PlainDropout, State
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for, product_type
 from unrolled.layers.loop import Loop
+from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
 
@@ -107,39 +108,29 @@ class _Look(Between):
 
     def __init__(self, given: _Given, kind: type[HandScore], mask: Tensor) -> None:
         steps, rows = given.projected.shape[:2]
-        self.given, self.padding = given, ~mask
-        self.score = kind(given.keys, given.query_weight, given.vector, steps)
-        self.weights = given.values.new_empty(steps, rows, given.values.shape[1])
+        self.given = given
+        self.looking = Looking(kind(given.keys, given.query_weight, given.vector, steps), given.values, mask, steps)
         self.contexts = given.context_weight.new_empty(steps, rows, given.values.shape[2])
         self.turned = given.context_weight.t()
 
     def forward(self, step: int, total: Tensor, hidden: Tensor) -> None:
-        scores = self.score.forward(step, hidden).masked_fill_(self.padding, float("-inf"))
-        self.weights[step] = scores.softmax(dim=1)
-        self.contexts[step] = torch.bmm(self.weights[step].unsqueeze(1), self.given.values).squeeze(1)
+        self.contexts[step] = self.looking.forward(step, hidden)
         total += torch.mm(self.contexts[step], self.turned)
 
     def ready(self, of_contexts: Tensor, of_weights: Tensor | None) -> None:
         """Take the gradients of what the loop gave out, before ``backward``; ``of_contexts`` is overwritten."""
-        self.of_contexts, self.of_weights = of_contexts, of_weights
-        self.of_scores = torch.empty_like(self.weights)
+        self.of_contexts = of_contexts
+        self.looking.ready(of_weights)
 
     def backward(self, step: int, gradient: Tensor) -> Tensor:
-        weights, context = self.weights[step], self.of_contexts[step]
+        context = self.of_contexts[step]
         context += torch.mm(gradient, self.given.context_weight)
-        looked = torch.bmm(self.given.values, context.unsqueeze(2)).squeeze(2)
-        if self.of_weights is not None:
-            looked += self.of_weights[step]
-        scores = self.of_scores[step]
-        torch.mul(weights, looked - (weights * looked).sum(dim=1, keepdim=True), out=scores)
-        return self.score.backward(step, scores)
+        return self.looking.backward(step, context)
 
     def gradients(self, totals: Tensor, queries: Tensor) -> tuple[Tensor | None, ...]:
         """Of context weight, keys, values, query weight and vector, each in one product; time first."""
-        keys, query_weight, vector = self.score.gradients(queries, self.of_scores)
-        context_weight = totals.flatten(0, 1).t() @ self.contexts.flatten(0, 1)
-        values = torch.bmm(self.weights.permute(1, 2, 0), self.of_contexts.transpose(0, 1))
-        return context_weight, keys, values, query_weight, vector
+        context_weight = weight_gradient(((totals.flatten(0, 1), self.contexts.flatten(0, 1)),))
+        return context_weight, *self.looking.gradients(queries, self.of_contexts)
 
 
 class _Loop(Function):
@@ -155,12 +146,12 @@ class _Loop(Function):
         kernel.between = look
         kernel.begin(given.hidden_weight, given.hidden_bias)
         steps = given.projected.shape[:2]
-        output, _ = kernel.forward(given.projected.to(look.weights.dtype, copy=True).flatten(0, 1), state)
+        output, _ = kernel.forward(given.projected.to(look.looking.weights.dtype, copy=True).flatten(0, 1), state)
         outputs = output.detach().unflatten(0, steps)
         ctx.kernel, ctx.look, ctx.first = kernel, look, state[0].to(output.dtype)
         ctx.save_for_backward(outputs)
         ctx.set_materialize_grads(False)
-        return outputs, look.contexts.detach(), look.weights.detach()
+        return outputs, look.contexts.detach(), look.looking.weights.detach()
 
     @staticmethod
     @once_differentiable
@@ -169,7 +160,7 @@ class _Loop(Function):
     ) -> tuple[Tensor | None, ...]:
         kernel, look = ctx.kernel, ctx.look
         (outputs,) = ctx.saved_tensors
-        sums = look.weights.dtype
+        sums = look.looking.weights.dtype
         with torch.autocast(outputs.device.type, enabled=False):
             read = torch.zeros_like(look.contexts) if of_contexts is None else of_contexts
             look.ready(read.to(sums, copy=True), of_weights)
