@@ -19,7 +19,7 @@ def registries() -> dict[str, tuple[str, Any]]:
     """Heading → (where it stands in a settings file, registry)."""
     from unrolled.data.builtin import BUILTIN
     from unrolled.layers import ATTENTIONS, CELLS, COVERAGES, DROPOUTS, NORMALISERS, REACHES
-    from unrolled.models import BRIDGES, DECODERS, ENCODERS, HISTORIES, MODELS, POSITIONS, SOFTMAXES
+    from unrolled.models import BRIDGES, DECODERS, ENCODERS, HISTORIES, MODELS, POOLINGS, POSITIONS, SOFTMAXES
     from unrolled.search import SEARCHERS
     from unrolled.tasks import TASKS
     from unrolled.tasks.scores import MEASURES
@@ -37,6 +37,7 @@ def registries() -> dict[str, tuple[str, Any]]:
         "Decoders": ("model.decoder", DECODERS),
         "Histories": ("model.history", HISTORIES),
         "Softmaxes": ("model.softmax", SOFTMAXES),
+        "Poolings": ("model.pooling", POOLINGS),
         "Positions": ("model.encoder.positions, model.decoder.positions", POSITIONS),
         "Attention": ("model.decoder.attention", ATTENTIONS),
         "Reach of an attention": ("model.decoder.attention.reach", REACHES),
@@ -79,6 +80,7 @@ def settings_page() -> str:
     """The groups of settings that are no parts."""
     from unrolled.data.settings import DataSettings
     from unrolled.search import SearchSettings
+    from unrolled.text.labelled import LabelledSettings
     from unrolled.text.running import RunningSettings
     from unrolled.text.texts import TextSettings
     from unrolled.train.settings import TrainSettings
@@ -95,6 +97,7 @@ def settings_page() -> str:
     for name, group in {
         "text": TextSettings,
         "text (language_model)": RunningSettings,
+        "text (classify)": LabelledSettings,
         "data": DataSettings,
         "train": TrainSettings,
         "search": SearchSettings,

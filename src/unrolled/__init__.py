@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
-    from unrolled.pipeline import LanguageModel, Model, Translator
+    from unrolled.pipeline import LanguageModel, Model, TextClassifier, Translator
     from unrolled.runs import train
 
 _PLACES = {
     "train": ("unrolled.runs", "train"),
     "Model": ("unrolled.pipeline", "Model"),
     "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
+    "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
     "Translator": ("unrolled.pipeline", "Translator"),
     "Explanation": ("unrolled.explain.explanation", "Explanation"),
     "layers": ("unrolled.layers", None),
 }
 
-__all__ = ["Explanation", "LanguageModel", "Model", "Translator", "layers", "load", "train"]
+__all__ = ["Explanation", "LanguageModel", "Model", "TextClassifier", "Translator", "layers", "load", "train"]
 
 
 def load(folder: str, *, device: str = "auto") -> Model:

@@ -56,3 +56,14 @@ def test_rubbish_is_a_data_error(tmp_path_factory: pytest.TempPathFactory, conte
         assert read_weights(path, "cpu") == {}  # "{}" is a sound file without tensors
     except DataError as error:
         assert "rubbish" in str(error)
+
+
+def test_a_header_whose_length_begins_like_a_pickle_is_none(tmp_path: Path) -> None:
+    """Eight bytes of length come first: 896 is 0x0380, written 80 03, as a pickle of protocol 3 begins."""
+    for size in range(1, 200):
+        write_weights(tmp_path / "w", {f"a{'b' * size}": torch.ones(1), **{f"n{k}": torch.ones(1) for k in range(11)}})
+        if (tmp_path / "w").read_bytes()[:2] == b"\x80\x03":
+            break
+    else:
+        pytest.fail("no header of 896 bytes")
+    assert len(read_weights(tmp_path / "w", "cpu")) == 12

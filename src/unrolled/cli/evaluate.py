@@ -26,20 +26,28 @@ def evaluate(
     ngram: Annotated[
         str | None, typer.Option(help="Running text: beside it a Kneser–Ney 5-gram learnt on this text.")
     ] = None,
+    confusion: Annotated[
+        str | None, typer.Option(help="Which labels are taken for which, as a picture: .svg, .png, .html, .json.")
+    ] = None,
     as_json: options.Json = False,
     device: options.Device = "auto",
 ) -> None:
     """Score the model on given data by its task's measures.
 
     Pairs: BLEU, chrF, TER, exact match, character error rate. Running text: perplexity and bits.
+    Labels: accuracy, macro-F1, calibration error, a table by label.
     """
     from unrolled.cli.output import number, table, tell_json
+    from unrolled.explain.explanation import check_suffix
     from unrolled.pipeline import load
     from unrolled.workshop.sources import Sources, part_of
 
+    if confusion is not None:
+        check_suffix(confusion)
     opened = load(model, device=device)
     other = load(compare, device=device) if compare else None
     given = {"beam": beam, "links": links, "compare": other, "by_length": by_length, "ngram": ngram}
+    given["confusion"] = confusion
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)
     if as_json:

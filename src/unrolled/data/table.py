@@ -16,6 +16,7 @@ Columns = str | Sequence[str | int] | None
 """Which columns, in which order: names or 1-based numbers, also written ``"de,en"`` or ``"2,1"``. None takes all."""
 
 _NAMES = """
+sentiment topic utterance message review comment tweet
 source target src tgt trg input output inputs outputs text texts sentence sentence1 sentence2 label labels class
 category intent tag tags id idx index count score question answer query response prompt completion document summary
 article title headline abstract word words lemma form features feats inflection pronunciation phonemes ipa spelling

@@ -1,11 +1,13 @@
 """Wiring only: layers put together to encoders, decoders and whole models, which search and training drive."""
 
 from unrolled.models.bridge import BRIDGES, Bridge
+from unrolled.models.classifier import Classified, Classifier
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
 from unrolled.models.histories import HISTORIES, History
 from unrolled.models.language_model import LanguageModel
 from unrolled.models.parts import Piece, parts
+from unrolled.models.pooling import POOLINGS, Pooling
 from unrolled.models.positions import POSITIONS
 from unrolled.models.seq2seq import MODELS, Forced, Seq2Seq, Stepped
 from unrolled.models.softmaxes import SOFTMAXES
@@ -14,6 +16,8 @@ from unrolled.models.stepper import TorchStepper
 __all__ = [
     "BRIDGES",
     "Bridge",
+    "Classified",
+    "Classifier",
     "DECODERS",
     "Decoded",
     "Decoder",
@@ -25,8 +29,10 @@ __all__ = [
     "History",
     "LanguageModel",
     "MODELS",
+    "POOLINGS",
     "POSITIONS",
     "Piece",
+    "Pooling",
     "SOFTMAXES",
     "Seq2Seq",
     "Stepped",

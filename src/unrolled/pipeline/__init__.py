@@ -2,6 +2,7 @@
 
 from unrolled.pipeline.language_model import LanguageModel
 from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
+from unrolled.pipeline.text_classifier import TextClassifier
 from unrolled.pipeline.translator import Translator
 
-__all__ = ["TRAINED", "LanguageModel", "Model", "Shown", "Tested", "Translator", "load"]
+__all__ = ["TRAINED", "LanguageModel", "Model", "Shown", "Tested", "TextClassifier", "Translator", "load"]

@@ -56,9 +56,11 @@ def read_weights(path: Path, device: str) -> dict[str, Tensor]:
 def _refuse_pickle(path: Path) -> None:
     try:
         with path.open("rb") as file:
-            start = file.read(4)
+            start = file.read(9)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}). {_AGAIN}") from None
+    if start[8:] == b"{":  # the eight bytes of a length, then JSON: a length of 896 begins like a pickle of protocol 3
+        return
     if start.startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")):
         raise DataError(
             f"{path}: is a pickle, not safetensors. A pickle can run any program when opened, so it is not. "

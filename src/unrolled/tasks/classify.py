@@ -1,0 +1,308 @@
+"""Classification: a text in, its label out, or several labels of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+
+import numpy as np
+from annotated_types import Ge
+
+from unrolled.base.errors import DataError, SettingsError
+from unrolled.base.protocol import Loss
+from unrolled.base.settings import Tree
+from unrolled.data.parts import Part
+from unrolled.data.table import Table, listed
+from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, moved
+from unrolled.tasks.sizing import size_columns
+from unrolled.text.labelled import LabelledText, UnseenLabel
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from unrolled.data.batching import Columns, Tokens
+    from unrolled.data.store import Encoder, Store
+    from unrolled.models.classifier import Classifier
+
+TEXTS = ("text", "sentence", "utterance", "message", "review", "comment", "tweet", "document", "question", "query")
+LABELS = ("label", "class", "category", "intent", "sentiment", "topic", "labels")
+"""What columns of texts and of labels are called, the likeliest first; compared in lower case."""
+
+HEAD = 1000
+"""Rows that are looked at to tell which column holds the labels."""
+
+FEW = 20
+"""Rows below which nothing is concluded of a table without names."""
+
+MOST_GUESSED = 100
+LONGEST_LABEL = 40
+
+
+class Labelled(NamedTuple):
+    """A batch of texts, each ended by END, and their labels."""
+
+    text: Tokens
+    labels: Tensor  # int64 [batch, most labels of a row], -1 where a row has fewer
+
+
+@TASKS.register("classify")
+class Classify(Task[LabelledText]):
+    """One label a text, or any number of them (``text.separator``).
+
+    ``label`` is the column of the labels, by name or 1-based number; null: the one that is called label, class,
+    category, intent, sentiment or topic, else the second. The labels are those of the training table; rows that are
+    held out of it count.
+    """
+
+    columns = ("text", "label")
+    noun = "text"
+    text = LabelledText
+    read_by = {"text": "text.tokenizer"}
+    models = ("classifier",)
+    preset = "classify"
+    stop_on = "macro_f1"
+    measures = ("loss", "accuracy", "macro_f1")
+    unsized = {"text": {"tokenizer": {"kind": "bpe"}}}
+    manual = Manual(
+        commands=(
+            "unrolled predict {} lines.txt",
+            "unrolled evaluate {} table.tsv",
+            "unrolled explain {} 'one line' --to picture.svg",
+        ),
+        python="predict(['one line'])",
+        tags=("text-classification", "rnn"),
+        pipeline="text-classification",
+    )
+
+    def __init__(self, *, label: str | Annotated[int, Ge(1)] | None = None) -> None:
+        self.label = label
+
+    # --- settings and data ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def recognises(cls, table: Table) -> str | None:
+        if table.format in ("text", "running", "parallel") or len(table.columns) < 2:
+            return None
+        named = _by_names(table.columns)
+        looks = _looks(table)
+        if named is not None:
+            name, count = table.columns[named[1]], len(looks[named[1]])
+            if count * 2 <= looks[named[0]].total() or count <= MOST_GUESSED // 10:
+                return f"{table.path}: a column '{name}' with {count} different values."
+            return None
+        column = _label_by_looks(looks)
+        if column is None or len(table.columns) != 2:
+            return None
+        values = listed([value for value, _ in looks[column].most_common()], 4)
+        return f"{table.path}: column {column + 1} has {len(looks[column])} different short values ({values})."
+
+    @classmethod
+    def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
+        if len(table.columns) < 2 or _by_names(table.columns) is not None:
+            return {}, []
+        column = _label_by_looks(_looks(table))
+        if column is None:
+            return {}, []
+        return {"task": {"label": column + 1}}, [f"The labels are taken from column {column + 1} (task.label)."]
+
+    def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
+        found = _by_names(columns)
+        if self.label is None:
+            return found
+        if isinstance(self.label, str):
+            if self.label not in columns:
+                if found is not None:
+                    return found
+                raise SettingsError(
+                    f"[task.label] no column is called '{self.label}', only {listed(columns)}. A number works too."
+                )
+            label = columns.index(self.label)
+        elif found is not None and len(columns) != 2:
+            return found
+        elif self.label <= len(columns):
+            label = self.label - 1
+        else:
+            raise SettingsError(f"[task.label] {self.label} was given, and there are {len(columns)} columns.")
+        others = [place for place in range(len(columns)) if place != label]
+        texts = [place for name in TEXTS for place in others if columns[place].casefold() == name]
+        return (texts or others)[0], label
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        if settings["train"]["sampling"]:
+            raise SettingsError(
+                f"[train.sampling] {settings['train']['sampling']} was given, and a classifier writes no symbols that "
+                "could be fed back. Set it to 0."
+            )
+
+    def size(self, part: Part) -> Sized:
+        return size_columns(part, {"text.tokenizer": 0})
+
+    def learn(self, settings: Mapping[str, Any], part: Part) -> LabelledText:
+        """The tokenizer of the training rows, and the labels of the whole training table."""
+        text = super().learn(settings, part)
+        names: set[str] = set()
+        rows = 0
+        for row in part._replace(low=0.0, high=1.0).rows():
+            rows += 1
+            found = text.labels.split(row.fields[1])
+            if not all(found):
+                where = part.table.place(row.place, part.pick[1])
+                raise DataError(f"{where}: the label is empty. Give one, or leave the row out.")
+            names.update(found)
+        text.labels = text.labels.admitting(names)
+        _refuse_labels(text, part, rows)
+        return text
+
+    def encoders(self, text: LabelledText) -> dict[str, Encoder]:
+        return {"text": text.tokenizer, "label": text.labels}
+
+    def store(self, folder: Path, part: Part, text: LabelledText, mark: str) -> Store:
+        try:
+            return super().store(folder, part, text, mark)
+        except UnseenLabel as error:
+            place = next(row.place for row in part.rows() if error.label in text.labels.split(row.fields[1]))
+            cure = "Correct it, leave the row out, or give training rows of it."
+            raise DataError(f"{part.table.place(place, part.pick[1])}: {error}{cure}") from None
+
+    def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
+        from unrolled.data.batching import Batches as Bucketed
+
+        training, data = settings["train"], settings["data"]
+        sentences = training["batch_sentences"]
+        return Bucketed(
+            store,
+            tokens=None if sentences else training["batch_tokens"],
+            sentences=sentences,
+            seed=training["seed"],
+            shuffle=train,
+            max_length=data["max_length"],
+            too_long=data["too_long"],
+            name=name,
+            specials=(1,),
+            collate=collate_labelled,
+        )
+
+    # --- the model ------------------------------------------------------------------------------------------------
+
+    def network(self, settings: Mapping[str, Any], text: LabelledText) -> nn.Module:
+        from unrolled.models import MODELS
+
+        network = MODELS.build(settings, text.vocabulary_size, len(text.labels), text.several, where="model")
+        cast("Classifier", network).weigh(text.labels.counts, text.labels.rows)
+        return network
+
+    def sketch(self, settings: Mapping[str, Any], source: int, target: int) -> tuple[nn.Module, str]:  # noqa: ARG002
+        from unrolled.models import MODELS
+
+        several = settings["text"]["separator"] is not None
+        network = MODELS.build(settings["model"], source, SKETCHED, several, where="model")
+        return network, f"{source:,} symbols and {SKETCHED} labels"
+
+    def loss(
+        self,
+        network: nn.Module,
+        batch: Labelled,
+        smoothing: float = 0.0,
+        sampling: float = 0.0,  # noqa: ARG002
+        *,
+        carried: Carried | None = None,  # noqa: ARG002
+    ) -> Loss:
+        model = cast("Classifier", network)
+        logits = model(batch.text.ids, batch.text.mask).logits
+        return Loss(model.loss(logits, _wanted(model, batch, logits), smoothing), len(batch.labels))
+
+    def validate(self, given: Validation) -> dict[str, float]:
+        from unrolled.tasks.label_scores import accuracy, decided, macro_f1
+
+        model = cast("Classifier", given.network)
+        total, said, gold = 0.0, [], []
+        with given.forward():
+            for rows in given.batches.plan(0):
+                batch = moved(given.batches.load(rows), given.device)
+                logits = model(batch.text.ids, batch.text.mask).logits.float()
+                wanted = _wanted(model, batch, logits)
+                total += float(model.loss(logits, wanted))
+                said.append((logits.sigmoid() if model.several else logits.softmax(dim=1)).cpu().numpy())
+                gold.append(wanted.cpu().numpy())
+        targets, answers = np.concatenate(gold), decided(np.concatenate(said), several=model.several)
+        return {
+            "loss": total / max(len(targets), 1),
+            "accuracy": accuracy(targets, answers),
+            "macro_f1": macro_f1(targets, answers),
+        }
+
+
+SKETCHED = 10
+"""Labels of a preset that is shown without data."""
+
+
+def collate_labelled(columns: Columns, rows: np.ndarray) -> Labelled:
+    """A batch of texts and the numbers of their labels."""
+    import torch
+
+    from unrolled.data.batching import collate
+
+    labels = np.full((len(rows), max(1, *map(len, columns[1]))), -1, dtype=np.int64)
+    for row, ids in zip(labels, columns[1], strict=True):
+        row[: len(ids)] = ids
+    return Labelled(collate(columns[0], None, rows).source, torch.from_numpy(labels))
+
+
+def _wanted(model: Classifier, batch: Labelled, logits: Tensor) -> Tensor:
+    """The targets that `Classifier.loss` takes."""
+    if not model.several:
+        return batch.labels[:, 0]
+    table = logits.new_zeros((len(logits), logits.shape[1] + 1), dtype=logits.dtype)
+    return table.scatter(1, batch.labels + 1, 1.0)[:, 1:].bool()
+
+
+def _by_names(columns: Sequence[str]) -> tuple[int, int] | None:
+    """The columns of text and label, by their names; with two columns the label's name is enough."""
+    names = [name.strip().casefold() for name in columns]
+    label = next((names.index(name) for name in LABELS if name in names), None)
+    if label is None:
+        return None
+    text = next((names.index(name) for name in TEXTS if name in names), None)
+    if text is None and len(names) == 2:
+        text = 1 - label
+    return None if text is None else (text, label)
+
+
+def _looks(table: Table) -> list[Counter[str]]:
+    """The values of each column in the head of a table."""
+    counts: list[Counter[str]] = [Counter() for _ in table.columns]
+    for row in islice(table.rows(lambda _: None), HEAD):
+        for counter, value in zip(counts, row.fields, strict=True):
+            counter[value.strip()] += 1
+    return counts
+
+
+def _label_by_looks(looks: Sequence[Counter[str]]) -> int | None:
+    """The one column of few, short values that come again and again; None where none or several are so."""
+    rows = looks[0].total()
+    if rows < FEW:
+        return None
+    few = [
+        place
+        for place, counter in enumerate(looks)
+        if 2 <= len(counter) <= min(MOST_GUESSED, rows // 5) and max(map(len, counter)) <= LONGEST_LABEL
+    ]
+    others = [counter for place, counter in enumerate(looks) if place not in few]
+    return few[0] if len(few) == 1 and any(len(counter) * 2 > rows for counter in others) else None
+
+
+def _refuse_labels(text: LabelledText, part: Part, rows: int) -> None:
+    """DataError where the labels cannot be what is to be learnt."""
+    where, names = part.table.path, text.labels.names
+    if len(names) < (1 if text.several else 2):
+        all_ = f"all {rows:,} rows have the label '{names[0]}'" if names else "no row has a label"
+        raise DataError(f"{where}: {all_}: there is nothing to tell apart. Give rows of at least two labels.")
+    if len(names) > FEW and len(names) * 2 > rows:
+        raise DataError(
+            f"{where}: {len(names):,} different labels in {rows:,} rows: that is no label ('{names[0][:40]}'). Say "
+            "which columns hold text and label: --columns text,label (names or numbers)."
+        )

@@ -1,0 +1,159 @@
+"""Which words a classifier read, and which its answer rests on: attention, erasure, and how far they agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from unrolled.base.protocol import END, UNKNOWN
+
+if TYPE_CHECKING:
+    from unrolled.explain.explanation import Explanation, Measure
+    from unrolled.models import Classifier
+    from unrolled.text.labelled import LabelledText
+
+TOGETHER = 8192
+"""Padded symbols that go through a network at once."""
+
+
+class Answered(NamedTuple):
+    """What a network says of some texts."""
+
+    probabilities: np.ndarray  # float32 [texts, labels]
+    weights: list[np.ndarray] | None  # of each text float32 [symbols + 1], the end last; None: the pooling has none
+
+
+def answer(
+    network: Classifier, rows: Sequence[Sequence[int]], labels: int, *, device: Any, most: int | None = None
+) -> Answered:
+    """Texts as symbols without END → the probability of each label, whatever the order of the texts.
+
+    Rows of like length go through together, at most ``most`` of them.
+    """
+    import torch
+
+    from unrolled.tasks.translate import pad
+
+    probabilities = np.zeros((len(rows), labels), dtype=np.float32)
+    weights: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(rows)
+    weighted = True
+    for group in _groups(rows, most):
+        ids, mask = pad([[*rows[row], END] for row in group])
+        with torch.inference_mode():
+            said, read = network.probabilities(torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device))
+        probabilities[group] = said.cpu().numpy()
+        if read is None:
+            weighted = False
+            continue
+        for place, row in enumerate(group):
+            weights[row] = read[place, : len(rows[row]) + 1].float().cpu().numpy()
+    return Answered(probabilities, weights if weighted and len(rows) else None)
+
+
+def _groups(rows: Sequence[Sequence[int]], most: int | None) -> Iterator[list[int]]:
+    group: list[int] = []
+    for row in sorted(range(len(rows)), key=lambda row: (len(rows[row]), row)):
+        if group and ((len(rows[row]) + 1) * (len(group) + 1) > TOGETHER or len(group) == most):
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+class Case(NamedTuple):
+    """A text by its words."""
+
+    line: str
+    words: list[tuple[int, int]]
+    share: np.ndarray  # float64 [symbols, words]: how much of each symbol belongs to each word
+    ids: list[int]
+
+
+def case_of(text: LabelledText, line: str) -> Case:
+    """Words are what white space divides where the symbols are characters, else the tokenizer's own."""
+    from unrolled.explain.alignment import shares
+
+    encoded = text.tokenizer.encode(line)
+    words = list(text.tokenizer.words(line))
+    if text.tokenizer.kind == "character":
+        words = [found.span() for found in re.finditer(r"\S+", line)]
+    return Case(line, words, shares(encoded.spans, words), list(encoded.ids))
+
+
+def without_words(case: Case) -> list[list[int]]:
+    """The text, then the text without each of its words: their symbols are read as UNKNOWN."""
+    owner = case.share.argmax(axis=1) if len(case.words) else np.empty(0, dtype=int)
+    rows = [case.ids]
+    for word in range(len(case.words)):
+        rows.append([UNKNOWN if one == word else symbol for symbol, one in zip(case.ids, owner, strict=True)])
+    return rows
+
+
+def explain_label(
+    network: Any, text: LabelledText, line: str, label: int | None, *, trusted: bool, device: Any
+) -> Explanation:
+    """What was read to answer ``line``, as one row, the answer (``label``; None: the likeliest).
+
+    With attention the weights are those of the pooling; else what of the label's probability goes without each word,
+    1 - p(label | without it) / p(label), 0 where it grows (Zeiler & Fergus 2014; Li et al. 2016, arXiv:1612.08220).
+    ``trusted`` says of attention how far it agrees with that.
+    """
+    from unrolled.explain.explanation import Explanation
+
+    case = case_of(text, line)
+    names = text.labels.names
+    read = answer(network, [case.ids], len(names), device=device)
+    chosen = int(read.probabilities[0].argmax()) if label is None else label
+    probability = float(read.probabilities[0, chosen])
+    shown = Explanation(
+        source=[line[start:end] for start, end in case.words],
+        target=[names[chosen]],
+        weights=np.zeros((1, len(case.words))),
+        source_text=" ".join(line.split()),
+        target_text=f"{names[chosen]} ({probability:.3f})",
+        log_probs=[float(_logs(probability))],
+    )
+    if read.weights is None:
+        lost = 1 - np.exp(-np.maximum(_effects(network, text, case, chosen, device), 0.0))
+        return replace(shown, weights=lost, method="erasure", scale="probability lost without it")
+    weights = read.weights[0]
+    found = replace(shown, weights=(weights[:-1] @ case.share)[None], end_column=weights[-1:])
+    if not trusted:
+        return found
+    return replace(found, faithfulness=_faith([found.weights], [_effects(network, text, case, chosen, device)]))
+
+
+def _effects(network: Any, text: LabelledText, case: Case, label: int, device: Any) -> np.ndarray:
+    """What the label loses in log-probability without each word, float64 [1, words]."""
+    said = answer(network, without_words(case), len(text.labels.names), device=device).probabilities[:, label]
+    effects: np.ndarray = (_logs(said[0]) - _logs(said[1:]))[None]
+    return effects
+
+
+def trust(network: Any, text: LabelledText, lines: Sequence[str], *, device: Any) -> dict[str, Measure] | None:
+    """Honest numbers about the attention over ``lines``; None where the pooling has none."""
+    cases = [case for case in (case_of(text, line) for line in lines) if case.words]
+    count = len(text.labels.names)
+    read = answer(network, [case.ids for case in cases], count, device=device)
+    if read.weights is None:
+        return None
+    weights, effects = [], []
+    for case, row, said in zip(cases, read.weights, read.probabilities, strict=True):
+        weights.append((row[:-1] @ case.share)[None])
+        effects.append(_effects(network, text, case, int(said.argmax()), device))
+    return _faith(weights, effects)
+
+
+def _faith(weights: list[np.ndarray], effects: list[np.ndarray]) -> dict[str, Measure]:
+    from unrolled.explain.erasure import faithfulness
+
+    return dict(faithfulness(weights, effects))
+
+
+def _logs(values: Any) -> Any:
+    return np.log(np.maximum(np.asarray(values, dtype=np.float64), 1e-30))
