@@ -107,7 +107,7 @@ class LSTMKernel(Kernel):
         norm = memory_norm = None
         if self.norm is not None:
             self.norm.given = self.made
-            norm, memory_norm = normed(self.product.norms[0], self.product.grad), normed(self.norm, self.norm.grad)
+            norm, memory_norm = normed(self.product.norms[0], self.product.grad), normed(self.norm, self.norm.given)
         kept = [some(rows.contiguous()) for rows in self.noise.kept] or [None, None]
         seen = None if self.product.seen is None else self.product.seen.to(self.work)
         diagonal = self.extras.peephole if isinstance(self.early, Diagonal) else None

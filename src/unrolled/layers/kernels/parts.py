@@ -17,8 +17,13 @@ class Norm:
 
     def __init__(self, kernel: Kernel, gain: Tensor, shift: Tensor | None = None) -> None:
         self.gain, self.shift, self.width = gain, shift, [len(gain)]
-        self.given, self.grad = kernel.empty(len(gain), kernel.work), kernel.empty(len(gain), kernel.work)
+        self.given = kernel.empty(len(gain), kernel.work)
         self.mean, self.spread = kernel.empty(1, kernel.work), kernel.empty(1, kernel.work)
+        self.sums: tuple[Tensor, Tensor] | None = None  # of gain and shift, where the loop itself adds them up
+        if kernel.compiled:
+            self.sums = (torch.empty_like(gain), torch.empty_like(gain))
+            return
+        self.grad = kernel.empty(len(gain), kernel.work)
         self.steps = list(zip(*map(kernel.split, (self.given, self.grad, self.mean, self.spread)), strict=True))
 
     def forward(self, step: int, x: Tensor) -> Tensor:
@@ -37,6 +42,8 @@ class Norm:
 
     def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift, over all rows but the first ``skip``, which had no x."""
+        if self.sums is not None:
+            return self.sums
         if skip == len(self.given):
             return torch.zeros_like(self.gain), torch.zeros_like(self.gain)
         moments = (self.mean[skip:], self.spread[skip:])

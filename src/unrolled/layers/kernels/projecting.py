@@ -60,4 +60,4 @@ class Projection:
         from unrolled.layers.kernels.compiled.rows import Normed
 
         mean, spread = map(array, self.moments)
-        return Normed(some(self.gain), None, array(self.given), mean, spread, None, array(self.product_grad), 0)
+        return Normed(some(self.gain), None, array(self.given), mean, spread, array(self.product_grad), 0, None, None)

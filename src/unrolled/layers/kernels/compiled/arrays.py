@@ -45,8 +45,11 @@ def steps(counts: Sequence[int], fresh: bool) -> Steps:
 
 def normed(norm: Norm, grad: Tensor, at: int = 0) -> Normed:
     """A normalisation's weights and buffers; ``grad`` takes, from column ``at``, the gradient of what it normalises."""
-    given, mean, spread, wanted, own = map(array, (norm.given, norm.mean, norm.spread, norm.grad, grad))
-    return Normed(array(norm.gain), some(norm.shift), given, mean, spread, wanted, own, at)
+    sums = norm.sums or (norm.gain.clone(), norm.gain.clone())
+    for total in sums:
+        total.zero_()
+    given, mean, spread, own, gain, shift = map(array, (norm.given, norm.mean, norm.spread, grad, *sums))
+    return Normed(array(norm.gain), some(norm.shift), given, mean, spread, own, at, gain, shift)
 
 
 def outside(kernel: Kernel) -> Outside | None:

@@ -19,8 +19,8 @@ from unrolled.layers.kernels.compiled.rows import (
     hear_back,
     last_seen,
     loop_function,
-    normalise_back,
     normalise_row,
+    normalise_row_back,
     rejoin,
     row_function,
     step_function,
@@ -224,16 +224,14 @@ def show_all_back(
     y: Any, total: Any, late: int, packed: Any, c: Any, grad: Any, diagonal: Any, norm: Any, start: int
 ) -> None:
     """do and dC += dy o tanh'(C'), through the normalisation where there is one; a peephole adds p do."""
-    into = np.empty(c.shape[1], c.dtype)
+    into, wanted = np.empty(c.shape[1], c.dtype), np.empty(c.shape[1], c.dtype)
     for row in range(len(y)):
         place = start + row
         if norm is None:
             show_back(y[row], total[row, late:], packed.squashed[place], grad[row, late:], into)
         else:
-            wanted = norm.wanted[place]
             show_back(y[row], total[row, late:], packed.squashed[place], grad[row, late:], wanted)
-            mean, spread = norm.mean[place, 0], norm.spread[place, 0]
-            normalise_back(wanted, packed.made[place], norm.gain, mean, spread, into)
+            normalise_row_back(wanted, norm, place, into)
         add(c[row], into)
         if diagonal is not None:
             see_back(c[row], grad[row, late:], diagonal[len(diagonal) - 1])

@@ -9,14 +9,13 @@ import numpy as np
 from unrolled.layers.kernels.compiled.products import multiply
 from unrolled.layers.kernels.compiled.rows import (
     add,
+    add_gain,
     copy,
     loop_function,
     moments,
     normalise,
     normalise_back,
-    row_function,
 )
-from unrolled.layers.kernels.compiled.scalars import take
 
 
 @loop_function
@@ -58,10 +57,3 @@ def project_normed_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
             add_gain(grad[row, at:stop], given, mean, spread, gain[at:stop])
             at = stop
         copy(derived, norm.grad[row])
-
-
-@row_function
-def add_gain(grad: Any, x: Any, mean: Any, spread: Any, gain: Any) -> None:
-    """dgain += dy (x - mean) / √(variance + ε)."""
-    for j in range(len(x)):
-        gain[j] += take(grad, j) * ((x[j] - mean) * spread)

@@ -70,9 +70,10 @@ class Normed(NamedTuple):
     given: Any
     mean: Any
     spread: Any
-    wanted: Any
-    grad: Any
+    grad: Any  # gets the gradient of what is normalised
     at: int  # column of ``grad`` from which on it is this one's
+    of_gain: Any
+    of_shift: Any
 
 
 @row_function
@@ -156,6 +157,22 @@ def normalise_row(x: Any, norm: Any, place: int, out: Any) -> None:
 
 
 @step_function
+def normalise_row_back(wanted: Any, norm: Any, place: int, out: Any) -> None:
+    """out = the gradient of the row that `normalise_row` had; those of gain and shift are added up."""
+    mean, spread, given = norm.mean[place, 0], norm.spread[place, 0], norm.given[place]
+    normalise_back(wanted, given, norm.gain, mean, spread, out)
+    add_gain(wanted, given, mean, spread, norm.of_gain)
+    add(norm.of_shift, wanted)
+
+
+@row_function
+def add_gain(grad: Any, x: Any, mean: Any, spread: Any, gain: Any) -> None:
+    """dgain += dy (x - mean) / √(variance + ε)."""
+    for j in range(len(x)):
+        gain[j] += take(grad, j) * ((x[j] - mean) * spread)
+
+
+@step_function
 def hear(h: Any, weight: Any, total: Any, at: int, width: int, seen: Any, norm: Any, start: int) -> None:
     """total += U (h * d) in ``width`` columns from ``at``; d is the recurrent dropout ``seen``.
 
@@ -189,12 +206,11 @@ def hear_back(
         own = grad[:, at : at + width]
     else:
         own = norm.grad[start : start + rows, norm.at : norm.at + width]
-        derived = np.empty(width, norm.given.dtype)
+        wanted, derived = np.empty(width, norm.given.dtype), np.empty(width, norm.given.dtype)
         for row in range(rows):
             place = start + row
-            copy(grad[row, at : at + width], norm.wanted[place])
-            mean, spread = norm.mean[place, 0], norm.spread[place, 0]
-            normalise_back(norm.wanted[place], norm.given[place], norm.gain, mean, spread, derived)
+            copy(grad[row, at : at + width], wanted)
+            normalise_row_back(wanted, norm, place, derived)
             copy(derived, norm.grad[place, norm.at : norm.at + width])
     if seen is None:
         multiply(own, weight, out, keep)
