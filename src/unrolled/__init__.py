@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
     from unrolled.pipeline import LanguageModel, Model, TextClassifier, Translator
     from unrolled.runs import train
+    from unrolled.runs.estimator import Classifier
 
 _PLACES = {
     "train": ("unrolled.runs", "train"),
+    "Classifier": ("unrolled.runs.estimator", "Classifier"),
     "Model": ("unrolled.pipeline", "Model"),
     "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
     "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
@@ -26,7 +28,17 @@ _PLACES = {
     "layers": ("unrolled.layers", None),
 }
 
-__all__ = ["Explanation", "LanguageModel", "Model", "TextClassifier", "Translator", "layers", "load", "train"]
+__all__ = [
+    "Classifier",
+    "Explanation",
+    "LanguageModel",
+    "Model",
+    "TextClassifier",
+    "Translator",
+    "layers",
+    "load",
+    "train",
+]
 
 
 def load(folder: str, *, device: str = "auto") -> Model:

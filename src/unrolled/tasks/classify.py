@@ -37,6 +37,9 @@ HEAD = 1000
 FEW = 20
 """Rows below which nothing is concluded of a table without names."""
 
+STEADY = 1000
+"""Training rows up to which the held-out ones are too few for F1 to tell one validation from the next."""
+
 MOST_GUESSED = 100
 LONGEST_LABEL = 40
 
@@ -139,7 +142,17 @@ class Classify(Task[LabelledText]):
             )
 
     def size(self, part: Part) -> Sized:
-        return size_columns(part, {"text.tokenizer": 0})
+        """The tokenizer; and of few rows so few are held out that F1 jumps or stands still, and the loss chooses."""
+        found = size_columns(part, {"text.tokenizer": 0})
+        if next(islice(part.rows(), STEADY, None), None) is not None:
+            return found
+
+        def said(origins: Mapping[str, str]) -> list[str]:
+            mine = origins.get("train.stop_on") == found.origin
+            few = ["So few are held out that the loss chooses the best weights (train.stop_on=loss)."] if mine else []
+            return [*found.said(origins), *few]
+
+        return Sized(found.origin, {**found.tree, "train": {"stop_on": "loss"}}, said)
 
     def learn(self, settings: Mapping[str, Any], part: Part) -> LabelledText:
         """The tokenizer of the training rows, and the labels of the whole training table."""
