@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from unrolled.layers import Attention
 from unrolled.layers.attention import Additive, Bilinear, Dot, ScaledDot
+from unrolled.layers.kernels import compiled
 
 
 class HandScore(ABC):
@@ -66,11 +67,12 @@ class HandAdditive(HandScore):
     """e_j = vᵀ tanh(W_q q + k_j). The tanh is computed again on the way back: to keep it costs time × source × size.
 
     With s = tanh² and ė the scores' gradient, that of W_q q is v * Σ_j ė_j (1 - s_j) and that of k_j adds up
-    v * ė_j (1 - s_j) over the steps.
+    v * ė_j (1 - s_j) over the steps. The way back is compiled where possible; `_slopes` is what it must equal.
     """
 
     def __init__(self, keys: Tensor, weight: Tensor, vector: Tensor, steps: int, /) -> None:
-        self.keys, self.weight, self.vector = keys, weight, vector
+        self.compiled = compiled.possible(keys) and compiled.product_found(weight.dtype)
+        self.keys, self.weight, self.vector = keys.contiguous(), weight, vector.contiguous()
         self.asked = keys.new_empty(steps, len(keys), 1, keys.shape[2])
 
     def forward(self, step: int, query: Tensor, /) -> Tensor:
@@ -82,20 +84,33 @@ class HandAdditive(HandScore):
             self.of_vector = torch.zeros_like(self.vector)
             self.of_keys = torch.zeros_like(self.keys)
             self.of_asked = self.asked.new_empty(self.asked[:, :, 0].shape, dtype=self.weight.dtype)
-        hidden = self._hidden(step)
-        self.of_vector.addmv_(hidden.flatten(0, 1).t(), gradient.flatten())
-        squares = hidden.square_()
-        self.of_keys.addcmul_(squares, gradient.unsqueeze(2), value=-1)
-        asked = gradient.sum(dim=1, keepdim=True) - torch.bmm(gradient.unsqueeze(1), squares).squeeze(1)
-        torch.mul(asked, self.vector, out=self.of_asked[step])
+        if self.compiled:
+            self._compiled_back(step, gradient)
+        else:
+            self._slopes(step, gradient)
         return self.of_asked[step] @ self.weight
 
     def gradients(self, queries: Tensor, scores: Tensor, /) -> tuple[Tensor, Tensor | None, Tensor | None]:
         keys = self.of_keys.add_(scores.sum(dim=0).unsqueeze(2)).mul_(self.vector)
         return keys, self.of_asked.flatten(0, 1).t() @ queries.flatten(0, 1), self.of_vector
 
+    def _slopes(self, step: int, gradient: Tensor) -> None:
+        hidden = self._hidden(step)
+        self.of_vector.addmv_(hidden.flatten(0, 1).t(), gradient.flatten())
+        squares = hidden.square_()
+        self.of_keys.addcmul_(squares, gradient.unsqueeze(2), value=-1)
+        asked = gradient.sum(dim=1, keepdim=True) - torch.bmm(gradient.unsqueeze(1), squares).squeeze(1)
+        torch.mul(asked, self.vector, out=self.of_asked[step])
+
     def _hidden(self, step: int) -> Tensor:
         return (self.keys + self.asked[step]).tanh_()
+
+    def _compiled_back(self, step: int, gradient: Tensor) -> None:
+        from unrolled.layers.kernels.compiled.additive import score_back
+        from unrolled.layers.kernels.compiled.arrays import array
+
+        given = (self.keys, self.asked[step, :, 0], self.vector, gradient.contiguous())
+        score_back(*map(array, (*given, self.of_keys, self.of_vector, self.of_asked[step])))
 
 
 _KINDS: dict[type[Attention], type[HandScore]] = {
