@@ -201,6 +201,21 @@ def test_an_unseen_label_is_refused_for_validation_and_wrong_in_a_test(tmp_path,
     assert found["macro_f1"].value == pytest.approx((2 / 3 + 0) / 2)
 
 
+def test_an_evaluation_on_another_column_is_refused(run, judged, tmp_path):
+    """The order of two nameless columns is as in training, or said."""
+    turned = write(tmp_path / "turned.tsv", rows(30, 12), (1, 0))
+    refused = run("evaluate", judged / "model", turned)
+    assert refused.code == 3 and "no labels that training rows have (good, poor). Which columns" in refused.err
+    assert run("evaluate", judged / "model", turned, "--columns", "1,2").code == 0
+
+
+def test_a_label_beside_something_else_to_learn_is_not_taken_for_the_task(tmp_path):
+    path = tmp_path / "data.tsv"
+    write(path, [(label, text, text[::-1]) for label, text in rows(60, 13)], (1, 2, 0))
+    path.write_text("text\tsummary\ttopic\n" + path.read_text())
+    assert Run(Sources(data=str(path)), tmp_path / "out").plan.settings["task"]["kind"] == "translate"
+
+
 def test_a_label_of_one_row_may_be_held_out(tmp_path):
     """Which rows are held out, chance decides: no reason to refuse the file."""
     table = [*rows(60, 8), *((f"rare{n}", f"odd {n} text") for n in range(9))]

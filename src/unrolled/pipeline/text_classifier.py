@@ -10,6 +10,7 @@ import numpy as np
 
 from unrolled.base.errors import DataError, UsageError, known
 from unrolled.data.parts import Part
+from unrolled.data.table import listed
 from unrolled.pipeline.label_tables import bootstrap, class_table, confused
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.tasks.base import texts_of
@@ -100,7 +101,19 @@ class TextClassifier(Model):
         texts, labels = arguments.pairs("evaluate", texts, labels, "labels")
         if not texts:
             raise DataError("evaluate: there is no text. Give at least one.")
-        return label_scores(self.probabilities(texts), self.text.targets(labels), several=self.text.several)
+        return label_scores(self.probabilities(texts), self._targets(labels), several=self.text.several)
+
+    def _targets(self, labels: Sequence[str]) -> np.ndarray:
+        """What the texts should be answered; DataError where training had none of the labels: another column."""
+        if not any(name in self.text.labels for cell in labels for name in self.text.labels.split(cell)) and any(
+            labels
+        ):
+            raise DataError(
+                f"evaluate: '{next(filter(None, labels))[:40]}' and all others are no labels that training rows have "
+                f"({listed(self.labels, 4)}). Which columns hold text and label? --columns 2,1"
+            )
+        found: np.ndarray = self.text.targets(labels)
+        return found
 
     def confusion(self, texts: Sequence[str], labels: Sequence[str]) -> Explanation:
         """Which labels are taken for which, as a picture: rows are the right labels, columns the answers."""
@@ -173,7 +186,7 @@ class TextClassifier(Model):
     def show_evaluate(self, part: Part, *, compare: Model | None = None, confusion: str | None = None) -> Evaluated:
         """Scores, a table by label, the commonest confusions; beside another model; ``confusion``: a picture's file."""
         rows = texts_of(part)
-        texts, targets = [row[0] for row in rows], self.text.targets(row[1] for row in rows)
+        texts, targets = [row[0] for row in rows], self._targets([row[1] for row in rows])
         said = self.probabilities(texts)
         answers = decided(said, several=self.text.several)
         tables = {"labels": ("By label", class_table(targets, answers, self.labels))}

@@ -31,6 +31,9 @@ TEXTS = ("text", "sentence", "utterance", "message", "review", "comment", "tweet
 LABELS = ("label", "class", "category", "intent", "sentiment", "topic", "labels")
 """What columns of texts and of labels are called, the likeliest first; compared in lower case."""
 
+OTHERWISE = frozenset({"source", "target", "summary", "translation", "response", "answer", "completion", "form"})
+"""Beside a column with such a name, nothing is concluded from one with labels: it may be a second thing to know."""
+
 HEAD = 1000
 """Rows that are looked at to tell which column holds the labels."""
 
@@ -92,6 +95,8 @@ class Classify(Task[LabelledText]):
         named = _by_names(table.columns)
         looks = _looks(table)
         if named is not None:
+            if any(name.strip().casefold() in OTHERWISE for name in table.columns):
+                return None
             name, count = table.columns[named[1]], len(looks[named[1]])
             if count * 2 <= looks[named[0]].total() or count <= MOST_GUESSED // 10:
                 return f"{table.path}: a column '{name}' with {count} different values."
