@@ -315,6 +315,28 @@ def test_wrong_input_is_named(part):
         attention(query, memory, (*attention.initial(memory), mask))
 
 
+@every_attention
+def test_another_type_or_another_attentions_memory_is_named(part):
+    attention = build(part, torch.float32)
+    encoded, mask, query = example([5, 3, 1], torch.float32)
+    memory = attention.remember(encoded, mask)
+    for other in (query.double(), query.long()):
+        with pytest.raises(UsageError, match=rf"query of the attention \w+ is {other.dtype}; it must be torch.float32"):
+            attention(other, memory)
+    with pytest.raises(UsageError, match=r"encoded of the attention \w+ is torch.int64; it must be torch.float32"):
+        attention.remember(encoded.long(), mask)
+    if list(attention.parameters()):
+        with pytest.raises(
+            UsageError, match=r"encoded of the attention \w+ is torch.float64; it must be torch.float32"
+        ):
+            attention.remember(encoded.double(), mask)
+    others = ATTENTIONS.build({"kind": "bilinear"}, 3, 7).remember(torch.randn(ROWS, SOURCE, 7))
+    with pytest.raises(
+        UsageError, match=r"has keys of size 3 and values of size 7; they must be \d+ and 4. Take it from"
+    ):
+        attention(query, others)
+
+
 def test_a_state_of_another_batch_is_refused():
     attention = build({"kind": "dot", "normaliser": "monotonic"})
     encoded, mask, query = example([5, 3, 1])

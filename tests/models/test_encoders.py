@@ -225,3 +225,18 @@ def test_a_row_without_a_real_position_is_refused(kind: str) -> None:
     encoder = ENCODERS.build(kind, 8)
     with pytest.raises(UsageError, match=r"row 1.*|.*length.*"):
         encoder(torch.randn(2, 3, 8), torch.tensor([[True, True, False], [False, False, False]]))
+
+
+@pytest.mark.parametrize("kind", list(ENCODERS))
+def test_what_an_encoder_cannot_read_is_named(kind: str) -> None:
+    encoder, x, real = ENCODERS.build(kind, 8), torch.randn(2, 3, 8), torch.ones(2, 3).bool()
+    for given, mask, said in (
+        (x[..., :7], real, r"embedded of \w+ has shape \[2, 3, 7\]; it must be \[batch, source, 8\]"),
+        (x[:0], real[:0], r"has shape \[0, 3, 8\]; .* with at least one row and one position"),
+        (x[:, :0], real[:, :0], r"has shape \[2, 0, 8\]"),
+        (x, real[:, :2], r"mask of \w+ is torch.bool \[2, 2\]; it must be torch.bool \[2, 3\], True = real"),
+        (x, real.long(), r"mask of \w+ is torch.int64 \[2, 3\]"),
+        (x.double(), real, r"embedded of \w+ is torch.float64, its weights are torch.float32; make them alike"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            encoder(given, mask)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from unrolled.base.errors import SettingsError
+from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.protocol import BEGIN
 from unrolled.models import MODELS, Seq2Seq
 from unrolled.models.output import Output
@@ -354,3 +354,36 @@ def test_the_model_gives_the_same_under_autocast_up_to_rounding(small: Callable[
             rough = model.log_probs(*batch)
         assert rough.dtype is torch.float32
         torch.testing.assert_close(rough, exact, rtol=0.1, atol=0.2)
+
+
+def test_what_a_model_cannot_be_given_is_named(small: Callable[..., Seq2Seq], pairs: Callable) -> None:
+    model, batch = small(), pairs([3, 1], [2, 4])
+    source, source_mask, target, target_mask = batch
+    for sides, said in (
+        (
+            (source, source_mask[:, :2], target, target_mask),
+            r"source_mask is torch.bool \[2, 2\]; it must be .*\[2, 4\]",
+        ),
+        (
+            (source, source_mask, target, target_mask[:, :3]),
+            r"target_mask is torch.bool \[2, 3\]; it must be .*\[2, 6\]",
+        ),
+        ((source, source_mask, target, target_mask.long()), r"target_mask is torch.int64"),
+        ((source[:1], source_mask[:1], target, target_mask), r"source_ids have 1 rows, target_ids 2"),
+        (
+            (source[:0], source_mask[:0], target, target_mask),
+            r"source_ids have the shape \[0, 4\]; .* at least one row",
+        ),
+        ((source, source_mask, target[:, :1], target_mask[:, :1]), r"target_ids have one symbol a row"),
+        ((source + 11, source_mask, target, target_mask), r"ids of an embedding hold \d+; with 11 symbols .* 0 to 10"),
+        ((source, source_mask, -target, target_mask), r"ids of an embedding hold -\d+; with 13 symbols"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            model(*sides)
+    state, last = model.start(source, source_mask), target[:, 0]
+    with pytest.raises(UsageError, match=r"the state of a step has \d+ tensors with \[2\] rows, last_ids have 3; take"):
+        model.step(torch.tensor([BEGIN] * 3), state)
+    with pytest.raises(UsageError, match=r"has 0 tensors with \[\] rows"):
+        model.step(last, ())
+    with pytest.raises(UsageError, match=r"last_ids have the shape \[2, 1\]; they must be \[batch\]"):
+        model.step(last.unsqueeze(1), state)

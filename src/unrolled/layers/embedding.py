@@ -46,14 +46,22 @@ class Embedding(nn.Module):
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout})
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Vectors [batch, time, size] of ``ids`` [batch, time]; UsageError where the ids are not whole numbers."""
+        """Vectors [batch, time, size] of ``ids`` [batch, time]; UsageError where the ids are no symbols."""
         if ids.is_floating_point() or ids.dtype is torch.bool:
             raise UsageError(
                 f"ids of an embedding have the type {ids.dtype}; they must be whole numbers (torch.int64)."
             )
         if self.training and self.word_dropout:
             ids = self._forget(ids)
-        return self.dropout(functional.embedding(ids, self.weight, padding_idx=PAD))
+        try:
+            vectors = functional.embedding(ids, self.weight, padding_idx=PAD)
+        except IndexError:  # a processor looks; elsewhere to look is to wait
+            wrong = ids[(ids < 0) | (ids >= self.vocabulary_size)][0].item()
+            raise UsageError(
+                f"ids of an embedding hold {wrong}; with {self.vocabulary_size} symbols they are from 0 to "
+                f"{self.vocabulary_size - 1}. Was the text encoded with another vocabulary?"
+            ) from None
+        return self.dropout(vectors)
 
     def _forget(self, ids: Tensor) -> Tensor:
         chosen = torch.rand(ids.shape, device=ids.device) < self.word_dropout

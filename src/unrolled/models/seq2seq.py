@@ -17,6 +17,7 @@ from unrolled.layers.attention.coverage import coverage_loss as looked_twice
 from unrolled.models.bridge import BRIDGES
 from unrolled.models.decoders import DECODERS
 from unrolled.models.encoders import ENCODERS
+from unrolled.models.given import check_pairs, check_rows
 from unrolled.models.output import Output
 from unrolled.models.pointer import Pointer, shares, spread
 from unrolled.models.ranges import Count, Share
@@ -187,7 +188,8 @@ class Seq2Seq(nn.Module):
         return (sentence, *share, *targets, *self.decoder.start(encoded, self.bridge(encoded)))
 
     def step(self, last_ids: Tensor, state: State) -> Stepped:
-        """What comes after ``last_ids`` int64 [batch]; BEGIN at first."""
+        """What comes after ``last_ids`` int64 [batch]; BEGIN at first. UsageError for a state of other rows."""
+        check_rows(last_ids, state)
         embedded = self._read(self.target_embedding, last_ids.unsqueeze(1)).squeeze(1)
         kept = state[: 1 + self._own]
         output, looked, moved = self.decoder.step(embedded, state[len(kept) :])
@@ -213,6 +215,7 @@ class Seq2Seq(nn.Module):
         """Run over a given target, every step seeing the gold symbols before it, or in part the model's own."""
         if not 0 <= sampling <= 1:
             raise SettingsError(f"a sampling of {sampling} was given; it must be from 0 to 1.")
+        check_pairs(source_ids, source_mask, target_ids, target_mask)
         state = self.start(source_ids, source_mask)
         fed = target_ids[:, :-1]
         if sampling > 0:

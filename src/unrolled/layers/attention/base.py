@@ -86,6 +86,7 @@ class Attention(nn.Module, abc.ABC):
                 f"encoded of the attention {type(self).__name__} has shape {list(encoded.shape)}; "
                 f"it must be [batch, source, {self.memory_size}], with at least one row and one position."
             )
+        self._check_type("encoded", encoded, encoded.dtype if encoded.is_floating_point() else torch.float32)
         given = mask
         if mask is None:
             mask = torch.ones(encoded.shape[:2], dtype=torch.bool, device=encoded.device)
@@ -140,6 +141,7 @@ class Attention(nn.Module, abc.ABC):
                 f"query of the attention {type(self).__name__} has shape {list(query.shape)}; it must be "
                 f"[{memory.mask.shape[0]}, {self.query_size}] or [{memory.mask.shape[0]}, time, {self.query_size}]."
             )
+        self._check_kind(query, memory)
         if state is None:
             state = self.initial(memory) if self._states else ()
         else:
@@ -186,6 +188,26 @@ class Attention(nn.Module, abc.ABC):
         if self.heads is None:
             return Attended(context, weights, (*reached, *normalised))
         return Attended(context, weights.mean(1), (*reached, *normalised), weights.transpose(1, 2))
+
+    def _check_kind(self, query: Tensor, memory: Memory) -> None:
+        """UsageError for a memory of another attention, or a query of another type than the weights."""
+        sizes = self.key_size, self.key_size if self.projects_values else self.memory_size
+        if (memory.keys.shape[2], memory.values.shape[2]) != sizes:
+            raise UsageError(
+                f"memory of the attention {type(self).__name__} has keys of size {memory.keys.shape[2]} and values of "
+                f"size {memory.values.shape[2]}; they must be {sizes[0]} and {sizes[1]}. Take it from its own remember."
+            )
+        if query.dtype is not memory.values.dtype:
+            self._check_type("query", query, memory.values.dtype)
+
+    def _check_type(self, name: str, given: Tensor, like: torch.dtype) -> None:
+        """UsageError where ``given`` has neither the type of the weights nor, where there are none, ``like``."""
+        own = next((weight.dtype for weight in self.parameters()), like)
+        if given.dtype is not own and not torch.is_autocast_enabled(given.device.type):
+            raise UsageError(
+                f"{name} of the attention {type(self).__name__} is {given.dtype}; it must be {own}. Convert it, or run "
+                "under torch.autocast."
+            )
 
     def _check(self, state: State, memory: Memory) -> None:
         count, rows = self._states, memory.mask.shape[0]

@@ -35,9 +35,34 @@ class Encoder(nn.Module, ABC):
     reduction: int = 1
     """How many source positions, from the first on, one position of the memory stands for."""
 
-    @abstractmethod
+    def __init__(self, embedding_size: int) -> None:
+        super().__init__()
+        self.embedding_size = embedding_size
+
     def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
-        """``mask`` bool [batch, source], True = real, real positions first. UsageError for a row without any."""
+        """``mask`` bool [batch, source], True = real, real positions first.
+
+        UsageError for other shapes and types, and for a row without a real position.
+        """
+        size, name = self.embedding_size, type(self).__name__
+        if embedded.dim() != 3 or embedded.shape[2] != size or 0 in embedded.shape:
+            raise UsageError(
+                f"embedded of {name} has shape {list(embedded.shape)}; it must be [batch, source, {size}], with at "
+                "least one row and one position."
+            )
+        if mask.dtype is not torch.bool or mask.shape != embedded.shape[:2]:
+            raise UsageError(
+                f"mask of {name} is {mask.dtype} {list(mask.shape)}; it must be torch.bool {list(embedded.shape[:2])}, "
+                "True = real."
+            )
+        own = next(self.parameters()).dtype
+        if embedded.dtype is not own and not torch.is_autocast_enabled(embedded.device.type):
+            raise UsageError(f"embedded of {name} is {embedded.dtype}, its weights are {own}; make them alike.")
+        return self.encode(embedded, mask)
+
+    @abstractmethod
+    def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
+        """`forward` of what has been looked at."""
 
 
 ENCODERS: Registry[Encoder] = Registry("encoder")

@@ -41,7 +41,7 @@ class ConvolutionalEncoder(Encoder):
         dropout: Share = 0.1,
         weight_norm: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(embedding_size)
         self.width, self.dropout = width, dropout
         self.positions = POSITIONS.build(positions, embedding_size, where="positions")
         self.enter = nn.Linear(embedding_size, hidden_size)
@@ -51,7 +51,7 @@ class ConvolutionalEncoder(Encoder):
         self.output_size = embedding_size
         self.layout = ((embedding_size,),)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+    def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         padding = ~mask.unsqueeze(2)
         read = functional.dropout(self.positions(embedded), self.dropout, self.training)
         z = self.enter(read)

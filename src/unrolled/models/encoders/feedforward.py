@@ -21,13 +21,13 @@ class WindowEncoder(Encoder):
     def __init__(
         self, embedding_size: int, /, *, reach: Count = 2, hidden_size: Count = 256, dropout: Share = 0.0
     ) -> None:
-        super().__init__()
+        super().__init__(embedding_size)
         self.reach, self.dropout = reach, dropout
         self.hidden = nn.Linear((2 * reach + 1) * embedding_size, hidden_size)
         self.output_size = hidden_size
         self.layout = ((hidden_size,),)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+    def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         given = windows(embedded.masked_fill(~mask.unsqueeze(2), 0.0), self.reach, self.reach)
         output = self.hidden(functional.dropout(given, self.dropout, self.training)).tanh()
         return averaged(output, mask)

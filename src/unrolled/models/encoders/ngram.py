@@ -30,13 +30,13 @@ class NGramEncoder(Encoder):
         hidden_size: Count = 128,
         join: Literal["concat", "max"] = "concat",
     ) -> None:
-        super().__init__()
+        super().__init__(embedding_size)
         self.join = join
         self.layers = nn.ModuleList(nn.Linear(width * embedding_size, hidden_size) for width in range(1, widest + 1))
         self.output_size = hidden_size * (widest if join == "concat" else 1)
         self.layout = ((self.output_size,),)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+    def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         given = embedded.masked_fill(~mask.unsqueeze(2), 0.0)
         found = [layer(windows(given, *around(width))).relu() for width, layer in enumerate(self.layers, start=1)]
         features = torch.cat(found, dim=2) if self.join == "concat" else torch.stack(found).amax(dim=0)

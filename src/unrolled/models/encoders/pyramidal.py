@@ -34,7 +34,7 @@ class PyramidalEncoder(Encoder):
         dropout: Share = 0.0,
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
-        super().__init__()
+        super().__init__(embedding_size)
         self.lowest = Recurrent(embedding_size, cell=cell, bidirectional=True)
         size = self.lowest.output_size
         self.halving = nn.ModuleList(Recurrent(2 * size, cell=cell, bidirectional=True) for _ in range(layers))
@@ -43,7 +43,7 @@ class PyramidalEncoder(Encoder):
         self.layout: Layout = sum((by_layer(layer.state_sizes, 1) for layer in self._stack()), ())
         self.reduction = 2**layers
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+    def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         output, ends = self.lowest(embedded, mask)
         state: State = ends
         for layer in cast("list[Recurrent]", self.halving):

@@ -40,7 +40,7 @@ class RecurrentEncoder(Encoder):
         dropout_kind: Literal["plain", "locked"] = "plain",
         initial: Literal["zeros", "learned"] = "zeros",
     ) -> None:
-        super().__init__()
+        super().__init__(embedding_size)
         self.reverse = reverse
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="dropout")
         stacks: list[Recurrent] = []
@@ -64,7 +64,7 @@ class RecurrentEncoder(Encoder):
         directions = self.recurrent.directions
         self._outputs = tuple(len(self.layout[-1]) // directions * k for k in range(directions))
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+    def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         output = reverse(embedded, mask) if self.reverse else embedded
         state: State = ()
         for stack in cast("list[Recurrent]", self.below):

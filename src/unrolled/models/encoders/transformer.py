@@ -66,7 +66,7 @@ class TransformerEncoder(Encoder):
         dropout: Share = 0.1,
         attention_dropout: Share = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(embedding_size)
         size = width(embedding_size, hidden_size, heads)
         self.entry = Entry(embedding_size, size, positions=positions, dropout=dropout)
         self.layers = nn.ModuleList(
@@ -85,7 +85,7 @@ class TransformerEncoder(Encoder):
         self.output_size = size
         self.layout = ((size,),)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
+    def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         x = self.entry(embedded)
         for layer in self.layers:
             x = layer(x, mask)
