@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -58,6 +59,8 @@ BASES: dict[str, dict[str, Any]] = {
     "cell gru": {"hidden_size": SIZE},
     "cell elman": {"hidden_size": SIZE},
     "attention multi_head": {"heads": 2},
+    "reach local_m": {"window": 2},
+    "reach local_p": {"window": 2},
 }
 """What a part is given beside the one setting that is tried."""
 
@@ -178,8 +181,11 @@ def test_every_registered_part_is_among_them() -> None:
     assert len(CASES) > 250
 
 
-@pytest.mark.parametrize("name", list(CASES))
-def test_every_value_of_every_setting_trains_two_steps(name: str, pairs: Any) -> None:
+MARKS: dict[str, tuple[float, ...]] = {}
+"""What each case was seen to do: parameters, first loss, first gradient, and where it looked."""
+
+
+def train_two_steps(name: str, pairs: Any) -> None:
     batch = pairs([9, 4], [2, 4])  # so long that three halvings leave two positions
     tree = fitting(name, CASES[name])
     torch.manual_seed(0)
@@ -188,16 +194,51 @@ def test_every_value_of_every_setting_trains_two_steps(name: str, pairs: Any) ->
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     before = [weight.detach().clone() for weight in model.parameters()]
     gold = batch.target_ids[:, 1:][batch.target_mask[:, 1:]]
-    for _ in range(2):
+    torch.manual_seed(1)
+    for step in range(2):
         optimizer.zero_grad()
         forced = model(*batch)
         loss = cross_entropy(forced.logits, gold) + (0 if forced.penalty is None else forced.penalty)
         loss.backward()
+        if step == 0:
+            slopes = sum(weight.grad.double().abs().sum().item() for weight in model.parameters())
+            looked = 0.0 if forced.weights is None else (forced.weights * torch.arange(10)).sum().item()
+            size, drawn = (sum(part) for part in zip(*((one.numel(), one.sum().item()) for one in before), strict=True))
+            MARKS[name] = (size, round(drawn, 5), round(loss.item(), 5), round(slopes, 4), round(looked, 4))
         optimizer.step()
     assert loss.isfinite()
     learnt = zip(model.named_parameters(), before, strict=True)
     assert not [key for (key, weight), old in learnt if torch.equal(weight, old)]
     assert torch.equal(model.eval()(*batch).logits, model(*batch).logits)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_every_value_of_every_setting_trains_two_steps(name: str, pairs: Any) -> None:
+    train_two_steps(name, pairs)
+
+
+ALIKE = {
+    "peephole": ({"True", "diagonal"}, {"False", "none"}),
+    "residual": ({"True", "2"},),
+    "bidirectional": ({"True", "first"},),  # there is one layer here
+    **dict.fromkeys(("size", "hidden_size", "readout_size"), ({"None", str(SIZE)},)),
+}
+"""Two ways to say the same."""
+
+
+def test_no_two_values_of_a_setting_and_no_two_kinds_of_a_part_do_the_same(pairs: Any) -> None:
+    groups: dict[str, dict[str, str]] = {}
+    for name in CASES:
+        setting, equals, value = name.partition("=")
+        group, value = (setting, value) if equals else name.rpartition(".")[::2]
+        groups.setdefault(group, {})[value] = name
+        if name not in MARKS:
+            train_two_steps(name, pairs)
+    for group, cases in groups.items():
+        for (one, first), (other, second) in itertools.combinations(cases.items(), 2):
+            if {one, other} not in ALIKE.get(group.rpartition(".")[2], ()):
+                assert MARKS[first] != MARKS[second], f"{group}: {one} and {other} do the same"
+    assert {len(cases) for cases in groups.values()} - {1}
 
 
 @pytest.mark.parametrize("name", list(READING))
