@@ -13,6 +13,8 @@ from unrolled.layers.attention import (
     SelfAttention,
 )
 from unrolled.layers.cells import CELLS, Cell, State
+from unrolled.layers.characters import CharacterEncoder
+from unrolled.layers.crf import ConditionalRandomField, Legal
 from unrolled.layers.dropout import DROPOUTS, LockedDropout, PlainDropout
 from unrolled.layers.embedding import Embedding
 from unrolled.layers.loss import cross_entropy
@@ -27,12 +29,15 @@ __all__ = [
     "DROPOUTS",
     "GRU",
     "LSTM",
+    "Legal",
     "NORMALISERS",
     "REACHES",
     "Attended",
     "Attention",
     "AttentionPooling",
     "Cell",
+    "CharacterEncoder",
+    "ConditionalRandomField",
     "Elman",
     "Embedding",
     "LockedDropout",
