@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from unrolled.base.errors import SettingsError, known, within
+from unrolled.base.errors import SettingsError, known, nearest, within
+from unrolled.base.foreign import HINT, load_foreign_parts
 from unrolled.base.settings import complete
 
 T = TypeVar("T")
@@ -19,7 +20,7 @@ class Registry(Generic[T]):
 
     A constructor's positional-only parameters are sizes that follow from the neighbours; its keyword-only ones are
     the settings. A setting that is itself a part is written ``cell: Annotated[Part, CELLS] = "lstm"`` and is checked
-    and completed with its owner's.
+    and completed with its owner's. A name that is not known may be someone else's: see `unrolled.base.foreign`.
     """
 
     def __init__(self, noun: str) -> None:
@@ -36,15 +37,21 @@ class Registry(Generic[T]):
         return add
 
     def __getitem__(self, kind: str) -> Callable[..., T]:
-        if kind not in self._kinds:
-            raise SettingsError(f"no {self.noun} is called '{kind}'. {known(kind, self._kinds)}")
+        if kind not in self:
+            raise SettingsError(self._unknown(kind))
         return self._kinds[kind]
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._kinds))
 
     def __contains__(self, kind: object) -> bool:
+        if kind not in self._kinds:
+            load_foreign_parts()
         return kind in self._kinds
+
+    def _unknown(self, kind: str) -> str:
+        hint = "" if nearest(kind, sorted(self._kinds)) else f" {HINT}"
+        return f"no {self.noun} is called '{kind}'. {known(kind, self._kinds)}{hint}"
 
     def complete(self, part: Part, where: str = "") -> dict[str, Any]:
         """The settings of ``part`` with every default filled in, ``kind`` first; SettingsError for what is wrong."""
@@ -57,8 +64,8 @@ class Registry(Generic[T]):
         kind = values.pop("kind", None)
         if not isinstance(kind, str):
             raise SettingsError(f"{place}'kind' is missing: which {self.noun}? Known: {', '.join(self)}.")
-        if kind not in self._kinds:
-            raise SettingsError(f"{place}no {self.noun} is called '{kind}'. {known(kind, self._kinds)}")
+        if kind not in self:
+            raise SettingsError(f"{place}{self._unknown(kind)}")
         return {"kind": kind, **complete(self._kinds[kind], values, where, f"the {self.noun} '{kind}'")}
 
     def build(self, part: Part, *sizes: Any, where: str = "") -> T:
