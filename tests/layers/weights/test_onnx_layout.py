@@ -181,7 +181,12 @@ def test_a_node_read_from_a_model_has_its_names_in_bytes():
         (
             "lstm",
             {"attributes": {"clip": 3.0}},
-            r"the attribute clip=3.0 is not known here. Known: layout, activations",
+            r"clip=3.0 cuts what goes into the activations, and no cell here does. Train or export",
+        ),
+        (
+            "lstm",
+            {"attributes": {"activation_alpha": [0.1]}},
+            r"the attribute activation_alpha=\[0.1\] is not known here. Known: layout, activations",
         ),
         ("lstm", {"attributes": {"direction": "reverse"}}, r"direction is 'reverse'; this network computes 'forward'"),
         ("lstm", {"attributes": {"input_forget": 1}}, r"input_forget is 1; this network computes 0"),

@@ -151,6 +151,11 @@ def _check_node(given: OnnxLayer, wanted: Mapping[str, Any], operator: str, wher
     for name, value in given.attributes.items():
         if name == "layout" or name in wanted:
             continue
+        if name == "clip":
+            raise UsageError(
+                f"{where}: clip={value!r} cuts what goes into the activations, and no cell here does. Train or export "
+                "the node without it."
+            )
         raise UsageError(
             f"{where}: the attribute {name}={value!r} is not known here. Known: layout, {', '.join(sorted(wanted))}."
         )
