@@ -79,7 +79,7 @@ def test_a_place_that_cannot_be_written_is_named(small: Explanation, tmp_path: P
 
 def test_json_has_the_numbers(small: Explanation, hostile: Explanation, tmp_path: Path) -> None:
     tree = json.loads(small.to(tmp_path / "a.json").read_bytes())
-    assert tree["source"] == {"text": "black cat", "words": ["black", "cat"]}
+    assert tree["source"] == {"text": "black cat", "words": ["black", "cat"], "features": 0}
     assert tree["weights"] == [[0.1, 0.8], [0.03, 0.97], [0.6, 0.3]]
     assert tree["target"]["log_probs"] == [-0.1, -0.5, -2.0] and tree["gold"] == [[1, 1], [0, 2]]
     assert tree["faithfulness"]["top_agreement"]["chance"] == 0.5

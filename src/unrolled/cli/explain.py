@@ -13,6 +13,9 @@ def explain(
     model: options.Model,
     text: Annotated[str, typer.Argument(help="One line of text.")],
     target: Annotated[str | None, typer.Option(help="Explain this output instead of the model's own.")] = None,
+    features: Annotated[
+        list[str] | None, typer.Option(help="Features of the text, for a model that reads some; once a column.")
+    ] = None,
     to: Annotated[
         str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")
     ] = None,
@@ -30,7 +33,8 @@ def explain(
 
     if to:
         check_suffix(to)
-    show, chosen = load(model, device=device).showing("explain", {"target": target, "untrusted": not trusted})
+    given = {"target": target, "features": features or None, "untrusted": not trusted}
+    show, chosen = load(model, device=device).showing("explain", given)
     found = show(text, **chosen)
     if to:
         say(f"written: {found.to(to)}")

@@ -23,6 +23,7 @@ class Side(NamedTuple):
     tokens: Sequence[str]
     token_spans: Sequence[Span]
     word_spans: Sequence[Span]
+    aside: int = 0  # how many of the first words are features of the text
 
     def words(self) -> tuple[str, ...]:
         """The words as the user wrote them."""
@@ -68,6 +69,7 @@ def explain_tokens(
         end_column=None if end != "keep" else merged.end_column,
         end_row=merged.end_row,
         log_probs=None if own is None else (own[: len(target.tokens)] @ spread).tolist(),
+        aside=source.aside,
         tokens=Tokens(tuple(names[1]), tuple(names[0]), np.asarray(weights, np.float32), kept),
     )
 

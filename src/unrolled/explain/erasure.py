@@ -27,12 +27,13 @@ class Case(NamedTuple):
     target_ids: Sequence[int]
     source: np.ndarray  # share of each source symbol (END left out) in each source word, [symbols, words]
     target: np.ndarray  # share of each target symbol (BEGIN, END left out) in each target word, [symbols, words]
+    unknown: Sequence[int] | None = None  # what is put for each source symbol (END left out); None: UNKNOWN for all
 
 
 def erase(model: Scorer, cases: Sequence[Case], *, symbols: int = 8192, device: str = "cpu") -> list[np.ndarray]:
     """What each target word loses in log-probability without each source word: float64 [target words, source words].
 
-    Erasing replaces every symbol that is mostly of that word by UNKNOWN (Zeiler & Fergus 2014; Li et al. 2016,
+    Erasing replaces every symbol that is mostly of that word by the unknown one (Zeiler & Fergus 2014; Li et al. 2016,
     arXiv:1612.08220). Positive: the word helped. ``model`` is in evaluation mode.
     At most ``symbols`` padded symbols go through it at once.
     """
@@ -57,8 +58,8 @@ def erased(case: Case, word: int) -> list[int]:
     """``source_ids`` without source word ``word`` (-1: untouched)."""
     ids = list(case.source_ids)
     if word >= 0:
-        for place in np.flatnonzero((case.source.argmax(1) == word) & (case.source.max(1) > 0)):
-            ids[place] = UNKNOWN
+        for place in np.flatnonzero((case.source.argmax(1) == word) & (case.source.max(1) > 0)).tolist():
+            ids[place] = UNKNOWN if case.unknown is None else case.unknown[place]
     return ids
 
 

@@ -53,6 +53,7 @@ class Explanation:
     log_probs       natural log-probability of each target word, or None
     gold            known links (source word, target word), 0-based, outlined in pictures, or None
     faithfulness    name → Measure: how far the weights can be trusted, or None where it was not measured
+    aside           how many of the first source words are no text but features of it, drawn apart
     """
 
     source: Sequence[str]
@@ -68,6 +69,7 @@ class Explanation:
     gold: Sequence[tuple[int, int]] | None = None
     tokens: Tokens | None = None
     faithfulness: Mapping[str, Measure] | None = None
+    aside: int = 0
 
     def __post_init__(self) -> None:
         rows, columns = len(self.target), len(self.source)
@@ -84,6 +86,8 @@ class Explanation:
             object.__setattr__(self, "log_probs", tuple(float(value) for value in self.log_probs))
             if len(self.log_probs) != rows:
                 raise UsageError(f"explanation: {len(self.log_probs)} log-probabilities for {rows} target words.")
+        if not 0 <= self.aside <= columns:
+            raise UsageError(f"explanation: {self.aside} of {columns} source words are said to be features.")
         for link in self.gold or ():
             if not (0 <= link[0] < columns and 0 <= link[1] < rows):
                 raise UsageError(f"explanation: the gold link {link} is outside {columns} × {rows} words.")
@@ -109,7 +113,7 @@ class Explanation:
         """Everything, as JSON knows it; weights are rounded to six places."""
         return {
             "method": self.method,
-            "source": {"text": self.source_text, "words": list(self.source)},
+            "source": {"text": self.source_text, "words": list(self.source), "features": self.aside},
             "target": {"text": self.target_text, "words": list(self.target), "log_probs": _numbers(self.log_probs)},
             "weights": _numbers(self.weights),
             "end_column": _numbers(self.end_column),

@@ -93,9 +93,11 @@ class Grid(NamedTuple):
     cell: float
     columns: int
     rows: int
+    aside: int = 0  # columns of features, with a gap after them
 
     def x(self, column: int, *, end: bool = False) -> float:
-        return self.left + column * self.cell + (8 if end else 0)
+        gaps = (0 < self.aside <= column) + end
+        return self.left + column * self.cell + 8 * gaps
 
     def y(self, row: int) -> float:
         return self.top + row * self.cell
@@ -126,7 +128,7 @@ def _grid(explanation: Explanation, source: Sequence[str], target: Sequence[str]
     left = MARGIN + max([size * _ems(word) for word in target] or [0.0]) + 12
     own = SMALL * ems("probability" if explanation.log_probs is not None else "end")
     top = MARGIN + max([*shown, own]) * SLANT + 16
-    grid = Grid(left, top, cell, len(source), len(target))
+    grid = Grid(left, top, cell, len(source), len(target), explanation.aside)
     right = max(grid.x(column) + cell / 2 + length * SLANT + 8 for column, length in enumerate(shown))
     if explanation.end_column is not None:
         right = max(right, grid.x(len(source), end=True) + cell + 14)
@@ -152,7 +154,9 @@ def _words(grid: Grid, source: Sequence[str], target: Sequence[str]) -> list[Box
     size = _size(grid.cell)
     for column, word in enumerate(source):
         x = grid.x(column) + grid.cell / 2 + 4
-        shapes.append(Label(x, grid.top - 9, shorten(word, LONGEST), size, slanted=True, title=word))
+        ink: Ink = "muted" if column < grid.aside else "ink"
+        title = f"feature {word}" if column < grid.aside else word
+        shapes.append(Label(x, grid.top - 9, shorten(word, LONGEST), size, ink, slanted=True, title=title))
     for row, word in enumerate(target):
         y = grid.y(row) + grid.cell / 2 + size * 0.34
         shapes.append(Label(grid.left - 10, y, shorten(word, LONGEST), size, anchor="end", title=word))

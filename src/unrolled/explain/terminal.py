@@ -40,7 +40,10 @@ def draw(explanation: Explanation, width: int = 80) -> list[Line]:
     """
     width = max(20, width)
     target = [printable(word) for word in explanation.target]
-    source = [printable(word) for word in explanation.source]
+    source = [
+        f"‹{word}›" if place < explanation.aside else word
+        for place, word in enumerate(map(printable, explanation.source))
+    ]
     if explanation.end_column is not None and explanation.end_column.max(initial=0) >= LEVELS[0][0]:
         source.append("‹end›")
     if not target or not source:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import UsageError
-from unrolled.base.protocol import UNKNOWN
+from unrolled.base.protocol import PAD, UNKNOWN
 
 
 class Pointer(nn.Module):
@@ -16,7 +16,8 @@ class Pointer(nn.Module):
 
     See, Liu & Manning 2017 (arXiv:1704.04368, eq. 8 and 9), with o the decoder's output, which its readout makes of
     state, context and last symbol. ``targets`` [source vocabulary] names the target symbol that each source symbol is
-    copied as: itself at first, UNKNOWN where there is no such symbol; `point` says otherwise.
+    copied as: itself at first, UNKNOWN where there is no such symbol; `point` says otherwise. What is looked at and
+    has no part in the text (PAD: a feature) is not copied: g is raised by (1 - g) times the weight that lies there.
     """
 
     targets: Tensor
@@ -45,8 +46,11 @@ class Pointer(nn.Module):
         """
         exact = torch.promote_types(logits.dtype, torch.float32)
         written = self.gate(output).to(exact).sigmoid()
+        pointed = weights.to(exact) * (1 - written)
+        aside = targets == PAD
+        written = written + pointed.masked_fill(~aside, 0.0).sum(dim=1, keepdim=True)
         said = logits.softmax(dim=-1, dtype=exact) * written
-        said = said.scatter_add(1, targets, weights.to(exact) * (1 - written))
+        said = said.scatter_add(1, targets, pointed.masked_fill(aside, 0.0))
         return said.clamp_min(torch.finfo(exact).tiny).log()
 
 

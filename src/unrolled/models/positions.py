@@ -18,8 +18,11 @@ class Positions(nn.Module, ABC):
     def table(self, first: int, count: int, like: Tensor) -> Tensor:
         """P [count, size] of the positions ``first``, ``first`` + 1, …, counted from 0."""
 
-    def forward(self, x: Tensor, first: int = 0) -> Tensor:
-        """``first`` is the position of x's first symbol."""
+    def forward(self, x: Tensor, first: int = 0, places: Tensor | None = None) -> Tensor:
+        """``first`` is the position of x's first symbol; ``places`` int64 [batch, time], at most ``time``, are those of
+        all, where they do not follow each other."""
+        if places is not None:
+            return x + self.table(0, x.shape[1] + 1, x)[places]
         return x + self.table(first, x.shape[1], x)
 
 

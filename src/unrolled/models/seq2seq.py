@@ -11,12 +11,13 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
+from unrolled.base.protocol import PAD
 from unrolled.base.registry import Part, Registry
 from unrolled.layers import DROPOUTS, Embedding, State, cross_entropy
 from unrolled.layers.attention.coverage import coverage_loss as looked_twice
 from unrolled.models.bridge import BRIDGES
 from unrolled.models.decoders import DECODERS
-from unrolled.models.encoders import ENCODERS
+from unrolled.models.encoders import ENCODERS, Encoded
 from unrolled.models.given import check_pairs, check_rows
 from unrolled.models.output import Output
 from unrolled.models.pointer import Pointer, shares, spread
@@ -68,7 +69,11 @@ class Seq2Seq(nn.Module):
     Σ_j min(α_ij, Σ_{k<i} α_kj) (ibid., eq. 12 and 13). Both need a decoder that attends. What is returned as weights
     is over the source's own positions, whatever the encoder made of them.
 
-    Sources are [w_1 … w_n, END], targets [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first.
+    Sources are [w_1 … w_n, END], or with features [f_1 … f_k, w_1 … w_n, END], where a feature is an id from
+    ``source_vocabulary`` on, of the ``feature_vocabulary`` that follow: it is read from a table of its own, which
+    word_dropout leaves alone, and stands at position 0, the text's first symbol at 1, for encoders that add positions
+    (Wu et al. 2021, arXiv:2005.10213, §2.2). Attention sees both; a feature is never copied. Targets are
+    [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first.
     The state of ``start`` and ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
 
     torch.export follows ``forward``, and ``start`` and ``step``, for any number of rows (name that axis as dynamic) and
@@ -79,6 +84,7 @@ class Seq2Seq(nn.Module):
         self,
         source_vocabulary: int,
         target_vocabulary: int,
+        feature_vocabulary: int = 0,
         /,
         *,
         embedding_size: Count = 256,
@@ -104,6 +110,12 @@ class Seq2Seq(nn.Module):
             Embedding(size, size=embedding_size, dropout=dropout, dropout_kind=dropout_kind, word_dropout=word_dropout)
             for size in (source_vocabulary, target_vocabulary)
         )
+        self.source_vocabulary = source_vocabulary
+        self.feature_embedding = (
+            Embedding(feature_vocabulary, size=embedding_size, dropout=dropout, dropout_kind=dropout_kind)
+            if feature_vocabulary
+            else None
+        )
         self.embedding_factor = embedding_size**0.5 if embedding_scale == "root" else 1.0
         if tie == "all":
             self.target_embedding.weight = self.source_embedding.weight
@@ -124,7 +136,8 @@ class Seq2Seq(nn.Module):
                     f"[{name}] it was asked for, and this decoder has no attention: it looks nowhere. "
                     "Take the decoder query_before, query_after, gnmt or transformer."
                 )
-        self.pointer = Pointer(self.decoder.output_size, source_vocabulary, target_vocabulary) if copy else None
+        symbols = source_vocabulary + feature_vocabulary
+        self.pointer = Pointer(self.decoder.output_size, symbols, target_vocabulary) if copy else None
         self.coverage_loss = coverage_loss
 
     @property
@@ -181,7 +194,7 @@ class Seq2Seq(nn.Module):
 
     def start(self, ids: Tensor, mask: Tensor) -> State:
         """Encode ``ids`` int64 [batch, source] once; the state before the first symbol."""
-        encoded = self.encoder(self._read(self.source_embedding, ids), mask)
+        encoded = self._encode(ids, mask)
         sentence = torch.arange(ids.shape[0], device=ids.device)
         share = (shares(mask, self.encoder.reduction),) if self.encoder.reduction > 1 else ()
         targets = () if self.pointer is None else (self.pointer.targets[ids],)
@@ -251,6 +264,17 @@ class Seq2Seq(nn.Module):
     def _to_copy(self, state: State) -> Tensor:
         """What each source position is copied as, int64 [batch, source]."""
         return state[self._own]
+
+    def _encode(self, ids: Tensor, mask: Tensor) -> Encoded:
+        if self.feature_embedding is None:
+            vectors, places = self._read(self.source_embedding, ids), None
+        else:
+            aside = ids >= self.source_vocabulary
+            text, features = ids.masked_fill(aside, PAD), (ids - self.source_vocabulary).masked_fill(~aside, PAD)
+            vectors = self._read(self.source_embedding, text) + self._read(self.feature_embedding, features)  # PAD is 0
+            places = (~aside).cumsum(dim=1)
+        encoded: Encoded = self.encoder(vectors, mask, places)
+        return encoded
 
     def _read(self, table: Embedding, ids: Tensor) -> Tensor:
         vectors: Tensor = table(ids)

@@ -68,10 +68,11 @@ class Entry(nn.Module):
         self.positions = POSITIONS.build(positions, size, where="positions")
         self.dropout = dropout
 
-    def forward(self, embedded: Tensor, first: int = 0) -> Tensor:
-        """``embedded`` [batch, time, embedding], whose first symbol stands at ``first`` → [batch, time, size]."""
+    def forward(self, embedded: Tensor, first: int = 0, places: Tensor | None = None) -> Tensor:
+        """``embedded`` [batch, time, embedding], whose first symbol stands at ``first``, or each where ``places`` says
+        int64 [batch, time] → [batch, time, size]."""
         x = embedded if self.resize is None else self.resize(embedded)
-        return functional.dropout(self.positions(x, first), self.dropout, self.training)
+        return functional.dropout(self.positions(x, first, places), self.dropout, self.training)
 
 
 def width(embedding_size: int, hidden_size: int | None, heads: int) -> int:

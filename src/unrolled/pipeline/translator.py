@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import DataError, UsageError
 from unrolled.data.parts import Part
 from unrolled.pipeline import translator_tables as tables
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
+from unrolled.pipeline.source_rows import source_lines
 from unrolled.pipeline.translator_lines import Output, rounds
 from unrolled.search import SearchSettings
-from unrolled.tasks.translate import Translation, pairs, translate, translation_scores
+from unrolled.tasks.translate import Translate, Translation, pairs, translate, translation_scores
+from unrolled.text.featured import Featured
 from unrolled.workshop import arguments
 from unrolled.workshop.plan import Plan
 from unrolled.workshop.promises import Promise, check_promises
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 READ_BY = {"beam": "beam", "temperature": "sampling", "top_k": "sampling", "top_p": "sampling", "seed": "sampling"}
 """Settings of a search that one kind of it alone reads."""
 
+Source = str | Sequence[str]
+"""A line; where the task has features, a row of the text and these."""
+
 TRUSTED = 50
 """Validation rows over which the faithfulness of attention is measured after training."""
 
@@ -35,6 +41,8 @@ TRUSTED = 50
 @TRAINED.register("translate")
 class Translator(Model):
     """A trained model that turns a text into a text: ``predict``, ``explain``, ``evaluate``, ``score``, ``align``."""
+
+    task: Translate
 
     def __init__(self, plan: Plan, text: TextPair, network: nn.Module, *, device: str = "auto") -> None:
         from unrolled.models.stepper import TorchStepper
@@ -45,9 +53,10 @@ class Translator(Model):
 
     # --- text to text ---------------------------------------------------------------------------------------------
 
-    def predict(self, lines: Sequence[str], *, beam: int | None = None, batch: int = 64) -> list[str]:
+    def predict(self, lines: Sequence[Source], *, beam: int | None = None, batch: int = 64) -> list[str]:
         """The best output of each line, in order; an empty line gives an empty line.
 
+        Where the task has features a line is a row: ``("walk", "V;PST")``, or ``"walk\\tV;PST"``.
         ``beam`` overrides the saved search. The result of a line does not depend on the others.
         """
         search = self.searching(beam=beam)
@@ -56,14 +65,14 @@ class Translator(Model):
 
     def translations(
         self,
-        lines: Sequence[str],
+        lines: Sequence[Source],
         search: SearchSettings | None = None,
         *,
         batch: int = 64,
         prefixes: Sequence[str] | None = None,
     ) -> list[list[Translation]]:
         """The n best outputs of each line with their scores and attention; [] for an empty line."""
-        lines = arguments.texts("predict", "lines", lines)
+        lines = arguments.sources("predict", "lines", lines, self.text.source)
         found: list[list[Translation]] = [[] for _ in lines]
         for line, best in self.stream(lines, search or self.search, batch=batch, prefixes=prefixes):
             found[line] = best
@@ -106,13 +115,14 @@ class Translator(Model):
 
     # --- seeing ---------------------------------------------------------------------------------------------------
 
-    def explain(self, line: str, target: str | None = None, *, trusted: bool = True) -> Explanation:
+    def explain(self, line: Source, target: str | None = None, *, trusted: bool = True) -> Explanation:
         """Which source words each target word looked at: of the model's own output, or of a given ``target``.
 
         ``trusted`` erases source words one by one to say how far the picture can be trusted. UsageError for a model
         without attention, DataError for an empty line.
         """
-        check_line(arguments.text("explain", "line", line))
+        line = self._one("explain", line)
+        check_line(line)
         if target is None:
             found = self.translations([line], replace(self.search, nbest=1))[0]
             if not found or not found[0].hypothesis.ids:
@@ -123,9 +133,17 @@ class Translator(Model):
             one = self.align([line], [target])[0]
         return replace(one, faithfulness=trust(self.network, self.text, [one], device=self.device)) if trusted else one
 
+    def _one(self, verb: str, line: Source) -> str:
+        """One source as a line."""
+        if isinstance(self.text.source, Featured):
+            return arguments.sources(verb, "line", [line], self.text.source)[0]
+        if not isinstance(line, str) and isinstance(line, Sequence):
+            raise UsageError(f"{verb}: features were given beside the text, and this model was trained without any.")
+        return arguments.text(verb, "line", line)
+
     def align(
         self,
-        sources: Sequence[str],
+        sources: Sequence[Source],
         targets: Sequence[str],
         source_words: Sequence[Sequence[Span]] | None = None,
         target_words: Sequence[Sequence[Span]] | None = None,
@@ -133,7 +151,7 @@ class Translator(Model):
         read_at: int = 0,
     ) -> list[Explanation]:
         """Attention over given pairs (forced decoding), on words given by their spans or the tokenizer's own."""
-        sources, targets = arguments.pairs("align", sources, targets)
+        sources, targets = arguments.pairs("align", sources, targets, read=self.text.source)
         return align(
             self.network,
             self.text,
@@ -147,14 +165,14 @@ class Translator(Model):
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
-    def evaluate(self, sources: Sequence[str], references: Sequence[str], *, beam: int | None = None) -> list[Score]:
+    def evaluate(self, sources: Sequence[Source], references: Sequence[str], *, beam: int | None = None) -> list[Score]:
         """The task's scores of the model's outputs against references, each with its protocol."""
-        sources, references = arguments.pairs("evaluate", sources, references, "references")
+        sources, references = arguments.pairs("evaluate", sources, references, "references", read=self.text.source)
         return translation_scores(self.predict(sources, beam=beam), references)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, batch: int = 64) -> list[Forced]:
+    def score(self, sources: Sequence[Source], targets: Sequence[str], *, batch: int = 64) -> list[Forced]:
         """Natural log-probability of each target symbol and the end, of each pair (forced decoding)."""
-        sources, targets = arguments.pairs("score", sources, targets)
+        sources, targets = arguments.pairs("score", sources, targets, read=self.text.source)
         size = arguments.count("score", "batch", batch)
         return force(self.network, self.text, sources, targets, device=self.device, batch=size)
 
@@ -165,11 +183,8 @@ class Translator(Model):
         return Tested(self.evaluate(sources, references), len(sources))
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
-        from itertools import islice
-
-        from unrolled.data.lines import lines_of
-
-        return check_promises(self, list(islice(lines_of(file), count)) if file else None, count)
+        lines = list(islice(source_lines(file, self.task), count)) if file else None
+        return check_promises(self, lines, count)
 
     def measured(self, valid: Part) -> dict[str, Any]:
         """How far the attention can be trusted, where there is attention."""
@@ -215,16 +230,23 @@ class Translator(Model):
         changes = {name: value for name, value in given.items() if value is not None}
         settings = self.searching(beam=beam, changes=changes)
         output, number = Output(self.text, settings.nbest, attention=attention), 0
-        for lines, prefixes in rounds(file, prefix):
+        for lines, prefixes in rounds(source_lines(file, self.task), prefix):
             for line, found in zip(
                 lines, self.translations(lines, settings, batch=batch, prefixes=prefixes), strict=True
             ):
                 yield output(number, line, found)
                 number += 1
 
-    def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Explanation:
-        """As ``explain``; ``untrusted`` leaves out how far to trust it."""
-        return self.explain(line, target, trusted=not untrusted)
+    def show_explain(
+        self,
+        line: str,
+        *,
+        target: str | None = None,
+        features: list[str] | None = None,
+        untrusted: bool = False,
+    ) -> Explanation:
+        """As ``explain``, of a line and its ``features``; ``untrusted`` leaves out how far to trust it."""
+        return self.explain([line, *features] if features else line, target, trusted=not untrusted)
 
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
         """One result a pair, then one of all."""

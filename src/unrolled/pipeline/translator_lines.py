@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.base.errors import UsageError
 from unrolled.pipeline.model import Shown
 from unrolled.search import diagnose
+from unrolled.text.featured import Featured
 
 if TYPE_CHECKING:
     from unrolled.tasks.translate import Translation
@@ -18,11 +19,10 @@ ROUND = 4096
 """Lines read, sorted by length and searched together: memory does not grow with the file."""
 
 
-def rounds(file: str, prefix: str | None) -> Iterator[tuple[list[str], list[str] | None]]:
+def rounds(lines: Iterator[str], prefix: str | None) -> Iterator[tuple[list[str], list[str] | None]]:
     """Lines to search together, each with its prefix if there are any."""
     from unrolled.data.lines import lines_of
 
-    lines = iter(lines_of(file))
     prefixes = list(lines_of(prefix)) if prefix else None
     count, held = 0, list(islice(lines, ROUND))
     while held:
@@ -33,6 +33,15 @@ def rounds(file: str, prefix: str | None) -> Iterator[tuple[list[str], list[str]
             raise UsageError(f"{prefix}: {len(prefixes)} prefixes for {lines_said}. {ONE_A_LINE}")
         yield held, prefixes[count:end] if prefixes is not None else None
         count, held = end, following
+
+
+def unseen(text: TextPair, line: str) -> tuple[str, ...]:
+    """What to say of features that no training row had."""
+    if not isinstance(text.source, Featured):
+        return ()
+    return tuple(
+        f"the feature {name!r} was in no training row: it is read as unknown" for name in text.source.unseen(line)
+    )
 
 
 ONE_A_LINE = "Give one a line, empty where none."
@@ -52,6 +61,7 @@ class Output:
             scored = [(one.hypothesis.score, one.text) for one in found] or [(0.0, "")]
             shown = "\n".join(f"{number}\t{score:.6f}\t{text}" for score, text in scored)
         remarks = tuple(remark for one in found[:1] for remark in diagnose(one.hypothesis, one.tokens))
+        remarks += unseen(self._text, line)
         tree = {"line": number, "source": line, "outputs": [self._output(line, one) for one in found]}
         return Shown(shown, tree, remarks)
 

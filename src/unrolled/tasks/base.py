@@ -80,8 +80,8 @@ class Task(ABC, Generic[T]):
     Keyword-only parameters of a task's constructor are its settings (the section ``task``).
     """
 
-    columns: ClassVar[tuple[str, ...]]
-    """Columns of a row, in order."""
+    columns: tuple[str, ...]
+    """Columns of a row, in order; a task whose settings add some sets its own."""
 
     noun: ClassVar[str]
     """What one row is: a pair, a text, a sentence."""
@@ -104,7 +104,7 @@ class Task(ABC, Generic[T]):
     measures: ClassVar[tuple[str, ...]]
     """The scores that ``validate`` gives."""
 
-    manual: ClassVar[Manual]
+    manual: Manual
 
     unsized: ClassVar[Tree] = {}
     """What stands in the place of a Sized tree while the data are not opened yet, so that a size alone can be set."""
@@ -132,6 +132,11 @@ class Task(ABC, Generic[T]):
         if not all(name in columns for name in self.columns):
             return None
         return tuple(columns.index(name) for name in self.columns)
+
+    def picked(self, columns: Sequence[str]) -> tuple[int, ...] | None:  # noqa: ARG002
+        """As ``named``, of ``columns`` that the user chose, in that order; None: they are the task's, one after the
+        other."""
+        return None
 
     def check(self, settings: Mapping[str, Any]) -> None:
         """SettingsError where complete settings of several sections do not fit together."""

@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from unrolled.base.errors import DataError, SettingsError
-from unrolled.base.protocol import END, Loss, Stepper
+from unrolled.base.protocol import END, PAD, Loss, Stepper
+from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
+from unrolled.data.table import Table
 from unrolled.search import Hypothesis, SearchSettings, decode, replace_unknown
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, texts_of
+from unrolled.tasks.feature_columns import Column, columns_of, guess
 from unrolled.tasks.sizing import size_columns
+from unrolled.text.featured import Featured, joined
 from unrolled.text.texts import TextPair
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import nn
 
     from unrolled.data.batching import Pairs
-    from unrolled.data.store import Store
+    from unrolled.data.store import Encoder, Store
     from unrolled.models import Seq2Seq
     from unrolled.tasks.scores import Score
-    from unrolled.text.tokenizer import Encoded, Tokenizer
+    from unrolled.text.tokenizer import Encoded
 
 SCORED = ("bleu", "chrf", "ter", "exact_match", "cer")
 """Measures of a translation, in the order they are shown."""
@@ -44,9 +50,13 @@ class Translation(NamedTuple):
 
 @TASKS.register("translate")
 class Translate(Task[TextPair]):
-    """Pairs of texts. Trained on the gold previous symbol (teacher forcing) unless ``sampling`` is above 0."""
+    """Pairs of texts. Trained on the gold previous symbol (teacher forcing) unless ``sampling`` is above 0.
 
-    columns = ("source", "target")
+    ``features`` is a column or several, by name or 1-based number, of what is known of a source beside its text: tags,
+    a language, a style. They are read in front of it, in vocabularies of their own (``text.features``).
+    """
+
+    columns: tuple[str, ...] = ("source", "target")
     noun = "pair"
     text = TextPair
     read_by = {"source": "text.source", "target": "text.target"}
@@ -64,6 +74,28 @@ class Translate(Task[TextPair]):
         pipeline="translation",
     )
 
+    def __init__(self, *, features: Column | list[Column] | None = None) -> None:
+        given = features if isinstance(features, list) else [] if features is None else [features]
+        self.features = tuple(given)
+        names = tuple(one if isinstance(one, str) else f"features {one}" for one in self.features)
+        self.columns = ("source", *names, "target")
+
+    @classmethod
+    def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
+        found = guess(table)
+        if found is None:
+            return {}, []
+        column, sentence = found
+        return {"task": {"features": [column]}}, [
+            f"{sentence} (task.features; to read none: --set task.features=null)."
+        ]
+
+    def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
+        return columns_of(self.features, columns) if self.features else super().named(columns)
+
+    def picked(self, columns: Sequence[str]) -> tuple[int, ...] | None:
+        return columns_of(self.features, columns) if self.features else None
+
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
         if settings["model"].get("tie") == "all" and not settings["text"]["joint"]:
@@ -72,10 +104,18 @@ class Translate(Task[TextPair]):
             )
 
     def size(self, part: Part) -> Sized:
-        return size_columns(part, {"text.source": 0, "text.target": 1})
+        return size_columns(part, {"text.source": 0, "text.target": len(self.columns) - 1})
 
-    def encoders(self, text: TextPair) -> dict[str, Tokenizer]:
+    def encoders(self, text: TextPair) -> dict[str, Encoder]:
         return {"source": text.source, "target": text.target}
+
+    def store(self, folder: Path, part: Part, text: TextPair, mark: str) -> Store:
+        from unrolled.data.store import Store
+
+        def rows() -> Iterator[tuple[int, tuple[str, str]]]:
+            return ((row.place, (joined(row.fields[:-1]), row.fields[-1])) for row in part.rows())
+
+        return Store.encode(folder, rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
         from unrolled.data.batching import Batches as Bucketed
@@ -96,9 +136,13 @@ class Translate(Task[TextPair]):
     def network(self, settings: Mapping[str, Any], text: TextPair) -> nn.Module:
         from unrolled.models import MODELS, Seq2Seq
 
-        model = MODELS.build(settings, text.source.vocabulary_size, text.target.vocabulary_size, where="model")
+        beside = [text.source.features_size] if isinstance(text.source, Featured) else []
+        sizes = text.plain.vocabulary_size, text.target.vocabulary_size, *beside
+        model = MODELS.build(settings, *sizes, where="model")
         if isinstance(model, Seq2Seq) and model.pointer is not None:
             model.pointer.point(copied_as(text))
+        if isinstance(model, Seq2Seq) and model.feature_embedding is not None and isinstance(text.source, Featured):
+            model.feature_embedding.weight.data[text.source.unknown_features()] = 0.0
         return model
 
     def sketch(self, settings: Mapping[str, Any], source: int, target: int) -> tuple[nn.Module, str]:
@@ -131,7 +175,7 @@ class Translate(Task[TextPair]):
 
         loss = self.mean_loss(given)
         rows = given.rows(VALID_OUTPUTS)
-        sources, references = [row[0] for row in rows], [row[1] for row in rows]
+        sources, references = [joined(row[:-1]) for row in rows], [row[-1] for row in rows]
         outputs = [""] * len(sources)
         engine = TorchStepper(cast("Any", given.network), given.device)
         for line, best in translate(engine, given.text, sources, SearchSettings(kind="argmax"), sentences=128):
@@ -140,14 +184,16 @@ class Translate(Task[TextPair]):
 
 
 def pairs(part: Part, most: int | None = None) -> tuple[list[str], list[str]]:
-    """The sources and targets of the first rows, as text."""
+    """The sources (with their features) and targets of the first rows, as text."""
     rows = texts_of(part, most)
-    return [fields[0] for fields in rows], [fields[1] for fields in rows]
+    return [joined(fields[:-1]) for fields in rows], [fields[-1] for fields in rows]
 
 
 def copied_as(text: TextPair) -> list[int]:
-    """The target symbol that each source symbol is copied as: the one that is written alike, UNKNOWN without one."""
-    return [text.target.id_of(symbol) for symbol in text.source.vocabulary]
+    """The target symbol that each source symbol is copied as: the one that is written alike, UNKNOWN without one, PAD
+    for a feature, which is no part of the text."""
+    aside = text.source.vocabulary_size - text.plain.vocabulary_size
+    return [*(text.target.id_of(symbol) for symbol in text.plain.vocabulary), *[PAD] * aside]
 
 
 def translate(
@@ -186,7 +232,10 @@ def surface(text: TextPair, line: str, source: Encoded, hypothesis: Hypothesis, 
         words = text.source.pieces(line)
         owner = [_word_at(words, span) for span in source.spans]
         surfaces = [text.target.standing_in(line[slice(*words[word])]) if word is not None else "" for word in owner]
-        replaced = replace_unknown(tokens, hypothesis.weights[:, : len(surfaces)], surfaces)
+        looked = hypothesis.weights[:, : len(surfaces)]
+        if isinstance(text.source, Featured):
+            looked = np.where(np.array(source.ids) >= text.source.border, 0.0, looked)
+        replaced = replace_unknown(tokens, looked, surfaces)
         return Translation(text.target.join(replaced), replaced, hypothesis, source)
     return Translation(text.target.decode(hypothesis.ids), tokens, hypothesis, source)
 

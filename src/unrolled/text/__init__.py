@@ -1,12 +1,13 @@
 """Lines to symbols and back: tokenizers of every kind, and what of them each kind of task needs."""
 
-from unrolled.text import kinds as _kinds  # registers every kind
+from unrolled.text import features as _features  # registers its kind
+from unrolled.text import kinds as _kinds  # registers every other kind
 from unrolled.text.base import Text
 from unrolled.text.running import RunningSettings, RunningText
 from unrolled.text.texts import TextPair, TextSettings
 from unrolled.text.tokenizer import TOKENIZERS, Encoded, Tokenizer, unknown_share
 
-del _kinds
+del _features, _kinds
 
 __all__ = [
     "TOKENIZERS",

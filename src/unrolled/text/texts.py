@@ -1,4 +1,4 @@
-"""The two sides of a translator's text: a tokenizer each, or one that both share."""
+"""The sides of a translator's text: source and target, a tokenizer each or one that both share; and features."""
 
 from __future__ import annotations
 
@@ -11,87 +11,124 @@ from typing import Annotated, Any
 from unrolled.base.errors import SettingsError, UnrolledError
 from unrolled.base.registry import Part
 from unrolled.text.base import Rows, Text
+from unrolled.text.featured import Featured
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextSettings:
-    """Which tokenizer reads each side. ``joint``: one vocabulary, learnt on both sides, as weight tying needs."""
+    """Which tokenizer reads each side, and each column of features where the task has some. ``joint``: one vocabulary,
+    learnt on both sides, as weight tying needs; features keep their own."""
 
     source: Annotated[Part, TOKENIZERS] = "bpe"
     target: Annotated[Part, TOKENIZERS] = "bpe"
+    features: Annotated[Part, TOKENIZERS] = "features"
     joint: bool = False
 
 
 class TextPair(Text):
-    """The tokenizers of source and target; with a joint vocabulary they are the same object."""
+    """The tokenizers of source and target; with a joint vocabulary the text of both is read by the same object.
+
+    ``source`` is a tokenizer, or where a source has features beside its text, `Featured`.
+    """
 
     settings = TextSettings
 
-    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+    def __init__(self, source: Tokenizer | Featured, target: Tokenizer) -> None:
         self.source = source
         self.target = target
 
     @staticmethod
-    def build(settings: TextSettings) -> TextPair:
-        """Untrained tokenizers. Raises SettingsError where a joint vocabulary is asked of two different tokenizers."""
+    def build(settings: TextSettings, features: int = 0) -> TextPair:
+        """Untrained tokenizers, for ``features`` columns of features. Raises SettingsError where a joint vocabulary is
+        asked of two different tokenizers."""
         source = TOKENIZERS.complete(settings.source, "text.source")
         target = TOKENIZERS.complete(settings.target, "text.target")
-        if not settings.joint:
-            return TextPair(TOKENIZERS.build(source), TOKENIZERS.build(target))
-        if source != target:
+        beside = [TOKENIZERS.build(settings.features, where="text.features") for _ in range(features)]
+        if settings.joint and source != target:
             name = next(name for name in [*source, *target] if source.get(name) != target.get(name))
             raise SettingsError(
                 f"[text] joint needs the same tokenizer on both sides, but '{name}' is {source.get(name)!r} for the "
                 f"source and {target.get(name)!r} for the target. Make them equal or set joint: false."
             )
-        shared = TOKENIZERS.build(source)
-        return TextPair(shared, shared)
+        left = TOKENIZERS.build(source)
+        right = left if settings.joint else TOKENIZERS.build(target)
+        return TextPair(Featured(left, beside) if beside else left, right)
 
     @classmethod
     def learn(cls, settings: Mapping[str, Any], rows: Rows) -> TextPair:
-        pair = TextPair.build(TextSettings(**settings))
-        pair.train((row[0] for row in rows()), (row[1] for row in rows()))
+        """``rows`` are source, target, or source, features, target with any number of columns of features."""
+        first = next(iter(rows()), ())
+        pair = TextPair.build(TextSettings(**settings), max(0, len(first) - 2))
+        pair.train((row[0] for row in rows()), (row[-1] for row in rows()))
+        if isinstance(pair.source, Featured):
+            pair.source.train(row[1:-1] for row in rows())
         return pair
 
     @property
+    def plain(self) -> Tokenizer:
+        """The tokenizer of the source's text."""
+        return self.source.text if isinstance(self.source, Featured) else self.source
+
+    @property
+    def features(self) -> tuple[Tokenizer, ...]:
+        """The tokenizers of the source's columns of features."""
+        return self.source.features if isinstance(self.source, Featured) else ()
+
+    @property
     def joint(self) -> bool:
-        return self.source is self.target
+        return self.plain is self.target
 
     def train(self, sources: Iterable[str], targets: Iterable[str]) -> None:
-        """Learn the vocabulary of each side, or one from both. Each iterable is read once, ``sources`` first."""
+        """Learn the vocabulary of each side's texts, or one of both. Each iterable is read once, ``sources`` first."""
         if self.joint:
-            self.source.train(chain(sources, targets))
+            self.plain.train(chain(sources, targets))
         else:
-            self.source.train(sources)
+            self.plain.train(sources)
             self.target.train(targets)
 
     def about(self) -> dict[str, str]:
-        sides = {"source": self.source, "target": self.target}
+        sides = {"source": self.plain, "target": self.target}
+        sides |= {_column(place): one for place, one in enumerate(self.features)}
         said = {name: f"{side.kind}, {side.vocabulary_size:,} symbols" for name, side in sides.items()}
         return said | ({"target": f"{said['target']} (shared)"} if self.joint else {})
 
     def fingerprint(self) -> str:
         return f"{self.source.fingerprint()} {self.target.fingerprint()}"
 
+    def _files(self) -> dict[str, Tokenizer]:
+        """Every tokenizer by the name of its file."""
+        sides = {"joint": self.plain} if self.joint else {"source": self.plain, "target": self.target}
+        return sides | {_column(place): one for place, one in enumerate(self.features)}
+
     def save(self, folder: str | Path) -> None:
-        """Write ``source.json`` and ``target.json``, or one ``joint.json``, each with its settings beside it."""
+        """Write ``source.json`` and ``target.json``, or one ``joint.json``; ``features.json``, ``features.2.json``, …;
+        each with its settings beside it."""
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UnrolledError(f"{folder}: the folder cannot be made ({error.strerror}).") from None
-        sides = {"joint": self.source} if self.joint else {"source": self.source, "target": self.target}
+        sides = self._files()
         for name, side in sides.items():
             side.save(folder / f"{name}.json")
-        for name in {"joint", "source", "target"} - set(sides):
+        old = {path.name.removesuffix(".json") for path in folder.glob("features*.json")}
+        for name in {"joint", "source", "target", *old} - {*sides, *(f"{name}.settings" for name in sides)}:
             (folder / f"{name}.json").unlink(missing_ok=True)
             (folder / f"{name}.settings.json").unlink(missing_ok=True)
 
     @classmethod
     def load(cls, folder: str | Path) -> TextPair:
         folder = Path(folder)
-        if (folder / "joint.json").exists():
-            shared = Tokenizer.load(folder / "joint.json")
-            return TextPair(shared, shared)
-        return TextPair(Tokenizer.load(folder / "source.json"), Tokenizer.load(folder / "target.json"))
+        joint = (folder / "joint.json").exists()
+        source = Tokenizer.load(folder / ("joint.json" if joint else "source.json"))
+        target = source if joint else Tokenizer.load(folder / "target.json")
+        features: list[Tokenizer] = []
+        while (folder / f"{_column(len(features))}.json").exists():
+            features.append(Tokenizer.load(folder / f"{_column(len(features))}.json"))
+        return TextPair(Featured(source, features) if features else source, target)
+
+
+def _column(place: int) -> str:
+    """The name of a column of features."""
+    return "features" if place == 0 else f"features.{place + 1}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from unrolled.base.errors import UsageError
@@ -28,12 +28,41 @@ def text(verb: str, name: str, given: Any) -> str:
     return given
 
 
-def pairs(verb: str, sources: Any, targets: Any, second: str = "targets") -> tuple[list[str], list[str]]:
-    """Two lists of equally many texts."""
-    left, right = texts(verb, "sources", sources), texts(verb, second, targets)
+def pairs(
+    verb: str, given: Any, targets: Any, second: str = "targets", *, read: Any = None
+) -> tuple[list[str], list[str]]:
+    """Two lists of equally many texts, the first as ``sources`` takes them."""
+    left, right = sources(verb, "sources", given, read), texts(verb, second, targets)
     if len(left) != len(right):
         raise UsageError(f"{verb}: {len(left)} sources and {len(right)} {second}; give as many of both.")
     return left, right
+
+
+def sources(verb: str, name: str, given: Any, read: Any) -> list[str]:
+    """Sources as lines of a table. ``read`` is what reads them: a tokenizer, then they are texts; or `Featured`, then
+    each is a row (text, features, …), or a line with tabs between these."""
+    from unrolled.text.featured import Featured, joined
+
+    if not isinstance(read, Featured):
+        return texts(verb, name, given)
+    wanted = len(read.features) + 1
+    rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else given
+    if isinstance(rows, list):
+        for place, row in enumerate(rows):
+            if isinstance(row, Sequence) and not isinstance(row, str | bytes):
+                cells = texts(verb, f"{name}[{place}]", row)
+                if len(cells) != wanted:
+                    raise UsageError(f"{verb}: {name}[{place}] has {len(cells)} texts; {_row_of(wanted)} are wanted.")
+                rows[place] = joined(cells)
+    lines = texts(verb, name, rows)
+    for place, line in enumerate(lines):
+        if line.strip() and line.count("\t") < wanted - 1:
+            raise UsageError(f"{verb}: {name}[{place}] is {line[:40]!r}; a row of {_row_of(wanted)} is wanted.")
+    return lines
+
+
+def _row_of(count: int) -> str:
+    return f"{count} texts, the source and its {'features' if count == 2 else f'{count - 1} columns of features'},"
 
 
 def count(verb: str, name: str, given: Any) -> int:

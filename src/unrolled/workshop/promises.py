@@ -11,6 +11,7 @@ import numpy as np
 
 from unrolled.base.errors import DataError
 from unrolled.base.protocol import BEGIN, END, SPECIALS
+from unrolled.text.featured import Featured, joined
 
 
 class Promise(NamedTuple):
@@ -47,6 +48,12 @@ def random_lines(model: Any, count: int) -> list[str]:
     return [model.text.source.decode(row) or "a" for row in ids]
 
 
+def cells_of(model: Any, line: str) -> list[str]:
+    """The text of a source, and its features where it has some."""
+    source = model.text.source
+    return list(source.cells(line)) if isinstance(source, Featured) else [line]
+
+
 def _ids(found: Sequence[Any]) -> list[list[list[int]]]:
     return [[one.hypothesis.ids for one in line] for line in found]
 
@@ -71,8 +78,8 @@ def _same_in_any_order(model: Any, lines: list[str], together: list[Any]) -> Pro
 
 def _same_under_padding(model: Any, lines: list[str], together: list[Any]) -> Promise:
     """Every line beside one that is far longer, so that most of its row is padding."""
-    longest = max(lines, key=len)
-    long = " ".join([longest] * 4)
+    text, *features = cells_of(model, max(lines, key=len))
+    long = joined([" ".join([text] * 4), *features])
     found = [model.translations([line, long], model.searching(beam=1), batch=2)[0] for line in lines[:16]]
     return _compare("any padding", found, together[:16])
 

@@ -10,6 +10,7 @@ import numpy as np
 from unrolled.base.errors import DataError, UsageError
 from unrolled.base.protocol import BEGIN, END
 from unrolled.tasks.translate import Translation, pad
+from unrolled.text.featured import Featured
 
 if TYPE_CHECKING:
     from unrolled.explain.alignment import Side
@@ -64,7 +65,11 @@ def source_side(text: TextPair, line: str, words: Sequence[Span] | None = None) 
     from unrolled.explain.alignment import Side
 
     encoded = text.source.encode(line)
-    return Side(line, encoded.tokens, encoded.spans, words if words is not None else text.source.words(line))
+    aside = 0
+    if words is None:
+        words = text.source.words(line)
+        aside = len(text.source.beside(line)) if isinstance(text.source, Featured) else 0
+    return Side(line, encoded.tokens, encoded.spans, words, aside)
 
 
 def target_side(text: TextPair, line: str, words: Sequence[Span] | None = None) -> Side:
@@ -143,6 +148,7 @@ def trust(
                 [BEGIN, *ids, END],
                 shares(source.spans, text.source.words(one.source_text)),
                 shares(spans, text.target.words(one.target_text)),
+                text.source.unknown_ids(source.ids) if isinstance(text.source, Featured) else None,
             )
         )
     return faithfulness([one.weights for one in explanations], erase(network, cases, device=str(device)))

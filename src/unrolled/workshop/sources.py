@@ -147,7 +147,7 @@ def _pick(table: Table, task: Task[Any], *, chosen: bool) -> tuple[tuple[int, ..
             f"{table.path}: {len(table.columns)} column ({', '.join(table.columns)}) where {len(names)} are needed "
             f"({', '.join(names)}). Separate them by a tab{task.instead}."
         )
-    named = None if chosen else task.named(table.columns)
+    named = task.picked(table.columns) if chosen else task.named(table.columns)
     if named is not None:
         return named, None
     picked = tuple(range(len(names)))

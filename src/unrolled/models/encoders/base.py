@@ -39,8 +39,9 @@ class Encoder(nn.Module, ABC):
         super().__init__()
         self.embedding_size = embedding_size
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Encoded:
-        """``mask`` bool [batch, source], True = real, real positions first.
+    def forward(self, embedded: Tensor, mask: Tensor, places: Tensor | None = None) -> Encoded:
+        """``mask`` bool [batch, source], True = real, real positions first. ``places`` int64 [batch, source], at most
+        the position + 1: where each symbol stands in its text, if not simply one after the other from 0 on.
 
         UsageError for other shapes and types, and for a row without a real position.
         """
@@ -58,11 +59,15 @@ class Encoder(nn.Module, ABC):
         own = next(self.parameters()).dtype
         if embedded.dtype is not own and not torch.is_autocast_enabled(embedded.device.type):
             raise UsageError(f"embedded of {name} is {embedded.dtype}, its weights are {own}; make them alike.")
-        return self.encode(embedded, mask)
+        return self.encode(embedded, mask) if places is None else self.encode_at(embedded, mask, places)
 
     @abstractmethod
     def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         """`forward` of what has been looked at."""
+
+    def encode_at(self, embedded: Tensor, mask: Tensor, places: Tensor) -> Encoded:  # noqa: ARG002
+        """`encode` of symbols that stand at ``places``; one that reads them in order need not know these."""
+        return self.encode(embedded, mask)
 
 
 ENCODERS: Registry[Encoder] = Registry("encoder")

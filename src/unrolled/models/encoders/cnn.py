@@ -52,8 +52,14 @@ class ConvolutionalEncoder(Encoder):
         self.layout = ((embedding_size,),)
 
     def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
+        return self._over(self.positions(embedded), mask)
+
+    def encode_at(self, embedded: Tensor, mask: Tensor, places: Tensor) -> Encoded:
+        return self._over(self.positions(embedded, places=places), mask)
+
+    def _over(self, placed: Tensor, mask: Tensor) -> Encoded:
         padding = ~mask.unsqueeze(2)
-        read = functional.dropout(self.positions(embedded), self.dropout, self.training)
+        read = functional.dropout(placed, self.dropout, self.training)
         z = self.enter(read)
         for layer in self.layers:
             given = functional.dropout(z.masked_fill(padding, 0.0), self.dropout, self.training)

@@ -86,7 +86,12 @@ class TransformerEncoder(Encoder):
         self.layout = ((size,),)
 
     def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
-        x = self.entry(embedded)
+        return self._over(self.entry(embedded), mask)
+
+    def encode_at(self, embedded: Tensor, mask: Tensor, places: Tensor) -> Encoded:
+        return self._over(self.entry(embedded, places=places), mask)
+
+    def _over(self, x: Tensor, mask: Tensor) -> Encoded:
         for layer in self.layers:
             x = layer(x, mask)
         return averaged(x if self.norm is None else self.norm(x), mask)
