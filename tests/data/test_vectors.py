@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unrolled.base.errors import DataError, UsageError
-from unrolled.data.vectors import Found, Vectors, fill, read_vectors, write_vectors
+from unrolled.data.vectors import Found, Vectors, fill, read_vectors, width_of, write_vectors
 
 WORDS = ["the", "Zürich"]
 NUMBERS = np.array([[0.5, -2.0, 3.0], [1.0, 0.25, -1e-3]], np.float32)
@@ -95,3 +95,19 @@ def test_filling_an_embedding_counts_what_it_finds() -> None:
 def test_a_word_that_the_format_cannot_hold(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'a b' cannot stand in a binary file"):
         write_vectors(tmp_path / "v", Vectors(["a b"], NUMBERS[:1]), kind="binary")
+
+
+@pytest.mark.parametrize("kind", ["word2vec", "binary", "glove"])
+def test_what_a_file_is_shows_in_it(tmp_path: Path, kind: str) -> None:
+    draw = np.random.default_rng(3)
+    vectors = Vectors([f"Wörter{number}" for number in range(300)], draw.normal(size=(300, 70)).astype(np.float32))
+    write_vectors(tmp_path / "v", vectors, kind=kind)  # type: ignore[arg-type]
+    found = read_vectors(tmp_path / "v")
+    assert found.words == vectors.words and width_of(tmp_path / "v") == 70
+    np.testing.assert_array_equal(found.matrix, vectors.matrix)
+
+
+def test_a_file_without_vectors_has_no_width(tmp_path: Path) -> None:
+    (tmp_path / "v").write_text("0 3\n")
+    with pytest.raises(DataError, match=r"v: there is no vector in it"):
+        width_of(tmp_path / "v")

@@ -64,3 +64,38 @@ def test_wrong_input_is_named():
         Embedding(9, size=-1)
     with pytest.raises(SettingsError, match=r"word_dropout 1.5 was given; it must be at least 0 and below 1"):
         Embedding(9, word_dropout=1.5)
+
+
+def test_frozen_symbols_keep_their_vectors_and_the_others_learn():
+    torch.manual_seed(0)
+    embedding = Embedding(7, size=3)
+    before = embedding.weight.detach().clone()
+    embedding.freeze(torch.tensor([6, 4]))
+    assert embedding.weight.shape == (5, 3) and torch.equal(embedding.frozen, before[[4, 6]])
+    assert torch.equal(embedding.table(), before)
+    ids = torch.tensor([[4, 5, 6, PAD], [1, 4, 3, 5]])
+    assert torch.equal(embedding(ids), before[ids])
+    (embedding(ids) * torch.arange(1.0, 9).view(2, 4, 1)).sum().backward()
+    # weight holds the symbols 0, 1, 2, 3 and 5; 4 and 6 send no gradient anywhere
+    assert embedding.weight.grad[:, 0].tolist() == [0.0, 5.0, 0.0, 7.0, 2.0 + 8.0]
+    given = torch.arange(9.0).view(3, 3)
+    embedding.put(torch.tensor([6, 5, 4]), given)
+    assert torch.equal(
+        embedding(torch.tensor([[4, 5, 6, 1]]))[0], torch.stack([given[2], given[1], given[0], before[1]])
+    )
+    again = Embedding(7, size=3)
+    again.freeze(torch.tensor([4, 6]))
+    again.load_state_dict(embedding.state_dict())
+    assert torch.equal(again.table(), embedding.table()) and set(embedding.state_dict()) == {"weight", "frozen"}
+    with pytest.raises(UsageError, match=r"hold 7; with 7 symbols they are from 0 to 6"):
+        embedding(torch.tensor([[7]]))
+    with pytest.raises(UsageError, match="hold -1;"):
+        embedding(torch.tensor([[-1]]))
+    with pytest.raises(UsageError, match="frozen once"):
+        embedding.freeze(torch.tensor([5]))
+    with pytest.raises(UsageError, match="<pad> never"):
+        Embedding(7, size=3).freeze(torch.tensor([PAD]))
+
+
+def test_an_embedding_that_freezes_nothing_is_saved_as_ever():
+    assert list(Embedding(5, size=2).state_dict()) == ["weight"]

@@ -107,7 +107,7 @@ def _prepare(run: Run, *, keep: bool = True) -> None:
     rows = [len(run.corpus.store(name)) for name in ("train", "valid")]
     read = "; ".join(f"{name}: {how}" for name, how in run.text.about().items())
     say(f"{rows[0]:,} training and {rows[1]:,} validation rows; {read}; {parameters:,} parameters.")
-    for remark in run.corpus.batches().remarks():
+    for remark in [*run.corpus.remarks(), *run.corpus.batches().remarks()]:
         say(remark)
 
 

@@ -18,6 +18,9 @@ from unrolled.data.opening import open_bytes
 LONGEST = 10_000
 """Bytes of a word in a binary file; more without a space means that the width of the header is not the file's."""
 
+LOOKED_AT = 1 << 16
+"""Bytes by which a file is taken for text or binary."""
+
 Numbers = NDArray[np.float32]
 
 
@@ -36,27 +39,35 @@ class Found(NamedTuple):
     missing: int
 
 
-def read_vectors(path: str | Path, *, binary: bool = False, wanted: Collection[str] | None = None) -> Vectors:
+def read_vectors(path: str | Path, *, binary: bool | None = None, wanted: Collection[str] | None = None) -> Vectors:
     """The vectors of ``path`` (also gzipped), all or those of the words ``wanted``, in the file's order.
 
     Text has a word and its numbers a line, after a line "words width" (word2vec, fastText) or without it (GloVe); a
-    word may hold spaces. DataError names the line (in a binary file the word) that has another width, no number, a
-    word for the second time, is cut off or is not UTF-8, and a file that holds more or fewer words than it says.
+    word may hold spaces. ``binary`` is word2vec's binary format, None: what the file looks like.
+
+    DataError names the line (in a binary file the word) that has another width, no number, a word for the second
+    time, is cut off or is not UTF-8, and a file that holds more or fewer words than it says.
     """
     path = Path(path)
     chosen = None if wanted is None else frozenset(wanted)
     seen: dict[str, str] = {}
     rows: list[Numbers] = []
-    with open_bytes(path) as raw:
-        stream = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20))
-        for place, word, row in _binary(path, stream) if binary else _lines(path, stream):
-            if chosen is not None and word not in chosen:
-                continue
-            if word in seen:
-                raise DataError(f"{place}: the word {word!r} stands already at {seen[word]}. Remove one of the two.")
-            seen[word] = place
-            rows.append(row)
+    for place, word, row in _words(path, binary):
+        if chosen is not None and word not in chosen:
+            continue
+        if word in seen:
+            raise DataError(f"{place}: the word {word!r} stands already at {seen[word]}. Remove one of the two.")
+        seen[word] = place
+        rows.append(row)
     return Vectors(list(seen), np.stack(rows) if rows else np.zeros((0, 0), np.float32))
+
+
+def width_of(path: str | Path) -> int:
+    """How many numbers the vectors of ``path`` have; DataError for a file without vectors."""
+    path = Path(path)
+    for _, _, row in _words(path, None):
+        return len(row)
+    raise DataError(f"{path}: there is no vector in it. Is it the right file?")
 
 
 def write_vectors(path: str | Path, vectors: Vectors, *, kind: Literal["word2vec", "binary", "glove"]) -> Path:
@@ -102,6 +113,28 @@ def fill(matrix: Numbers, symbols: Sequence[str], vectors: Vectors) -> Found:
         if row is not None:
             matrix[index] = vectors.matrix[row]
     return Found(exact, lowered, len(symbols) - exact - lowered)
+
+
+def _words(path: Path, binary: bool | None) -> Iterator[tuple[str, str, Numbers]]:
+    """(place, word, vector), in the file's order."""
+    with open_bytes(path) as raw:
+        stream = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20)
+        if binary is None:
+            binary = _looks_binary(stream.peek(LOOKED_AT)[:LOOKED_AT])
+        content = cast(BinaryIO, stream)
+        yield from _binary(path, content) if binary else _lines(path, content)
+
+
+def _looks_binary(head: bytes) -> bool:
+    """Whether what follows a line of two numbers is no line of text: numbers in binary are not UTF-8 for long."""
+    first, _, rest = head.partition(b"\n")
+    if _header(first) is None:
+        return False
+    try:
+        rest.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.end < len(rest)  # else a character is cut off there
+    return b"\0" in rest
 
 
 def _header(line: bytes) -> tuple[int, int] | None:

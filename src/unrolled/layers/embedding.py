@@ -19,6 +19,9 @@ class Embedding(nn.Module):
     ``weight`` is [vocabulary, size] and starts normal with deviation 1/√size, so that it can be tied to an output
     layer; the row of PAD is 0 and stays 0. In training ``word_dropout`` is the probability that a symbol is read as
     the unknown one (Bowman et al. 2016, arXiv:1511.06349), PAD, BEGIN and END excepted; ``dropout`` that of a number.
+
+    Symbols that ``freeze`` takes out of learning have their vectors in the buffer ``frozen`` [frozen, size], and
+    ``weight`` is [others, size], each in the order of the ids: what does not learn costs an optimiser nothing.
     """
 
     def __init__(
@@ -43,6 +46,10 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocabulary_size, size))
         nn.init.normal_(self.weight, std=size**-0.5)
         self.weight.data[PAD] = 0.0
+        self.frozen: Tensor | None
+        self.places: Tensor | None
+        self.register_buffer("frozen", None)
+        self.register_buffer("places", None, persistent=False)  # of each symbol's vector in [weight, frozen]
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout})
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -54,7 +61,7 @@ class Embedding(nn.Module):
         if self.training and self.word_dropout:
             ids = self._forget(ids)
         try:
-            vectors = functional.embedding(ids, self.weight, padding_idx=PAD)
+            vectors = self._look_up(ids)
         except IndexError:  # a processor looks; elsewhere to look is to wait
             wrong = ids[(ids < 0) | (ids >= self.vocabulary_size)][0].item()
             raise UsageError(
@@ -62,6 +69,49 @@ class Embedding(nn.Module):
                 f"{self.vocabulary_size - 1}. Was the text encoded with another vocabulary?"
             ) from None
         return self.dropout(vectors)
+
+    def _look_up(self, ids: Tensor) -> Tensor:
+        if self.frozen is None or self.places is None:
+            return functional.embedding(ids, self.weight, padding_idx=PAD)
+        learning = len(self.weight)
+        places = self.places.index_select(0, ids.flatten()).view(ids.shape)
+        learnt = functional.embedding(places.clamp(max=learning - 1), self.weight, padding_idx=PAD)
+        kept = functional.embedding((places - learning).clamp(min=0), self.frozen)
+        return torch.where((places < learning).unsqueeze(-1), learnt, kept.to(learnt.dtype))
+
+    # --- vectors from elsewhere -----------------------------------------------------------------------------------
+
+    def freeze(self, ids: Tensor) -> None:
+        """Take the symbols ``ids`` int64 [n] out of learning, before an optimiser is made over the weights.
+
+        UsageError where some are frozen already, and for PAD, whose vector is 0 anyway.
+        """
+        if self.frozen is not None or bool((ids == PAD).any()):
+            raise UsageError("symbols of an embedding are frozen once, and <pad> never.")
+        kept = torch.zeros(self.vocabulary_size, dtype=torch.bool, device=self.weight.device)
+        kept[ids] = True
+        order = torch.cat([(~kept).nonzero(), kept.nonzero()]).squeeze(1)
+        vectors = self.weight.detach()
+        self.places = order.argsort()
+        self.frozen = vectors[kept].clone()
+        self.weight = nn.Parameter(vectors[~kept].clone())
+
+    @torch.no_grad()
+    def put(self, ids: Tensor, vectors: Tensor) -> None:
+        """Let the symbols ``ids`` int64 [n] have ``vectors`` [n, size], frozen or not."""
+        if self.frozen is None or self.places is None:
+            self.weight[ids] = vectors.to(self.weight)
+            return
+        places, learning = self.places[ids], len(self.weight)
+        self.weight[places[places < learning]] = vectors[places < learning].to(self.weight)
+        self.frozen[places[places >= learning] - learning] = vectors[places >= learning].to(self.frozen)
+
+    def table(self) -> Tensor:
+        """The vectors of all symbols, [vocabulary, size], without a graph."""
+        weight = self.weight.detach()
+        if self.frozen is None or self.places is None:
+            return weight
+        return torch.cat([weight, self.frozen.to(weight.dtype)])[self.places]
 
     def _forget(self, ids: Tensor) -> Tensor:
         chosen = torch.rand(ids.shape, device=ids.device) < self.word_dropout

@@ -98,7 +98,7 @@ def _output(module: Output) -> tuple[str, Mapping[str, int]]:
 
 FORMULAS: dict[type[nn.Module], Callable[[Any], tuple[str, Mapping[str, int]]]] = {
     Cell: lambda cell: (cell.formula, cell.letters),
-    Embedding: lambda table: ("vn", {"v": table.vocabulary_size, "n": table.size}),
+    Embedding: lambda table: ("vn", {"v": len(table.weight), "n": table.size}),
     Additive: _additive,
     Concat: _concat,
     Location: lambda attention: ("pq", {"p": len(attention.weight), "q": attention.query_size}),

@@ -12,6 +12,7 @@ from unrolled.base.errors import DataError, UsageError, nearest
 from unrolled.base.registry import Registry
 from unrolled.data.parts import Part
 from unrolled.tasks import TASKS, Task
+from unrolled.tasks.vectors import build_network
 from unrolled.workshop import arguments
 from unrolled.workshop.parts import PartRow, flat_parts
 from unrolled.workshop.plan import Plan, plan
@@ -165,7 +166,7 @@ def load(folder: str | Path, *, device: str = "auto") -> Model:
     loaded = plan([("saved model", saved.settings)])
     task = TASKS.build(loaded.settings["task"])
     text = task.text.load(saved.text)
-    network = task.network(loaded.settings["model"], text)
+    network = build_network(task, loaded.settings["model"], text)
     _fill(network, saved.tensors(), folder)
     model = TRAINED[loaded.settings["task"]["kind"]](loaded, text, network, device=device)
     model.scores = [Score(**score) for score in saved.scores.get("scores", [])]

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from unrolled.base.errors import DataError
 from unrolled.data.parts import Part
 from unrolled.workshop.sources import Tables
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from unrolled.data.store import Store
     from unrolled.tasks import Batches, Task
     from unrolled.text.base import Text
@@ -26,15 +30,34 @@ class Corpus:
         self._stores: dict[str, Store] = {}
 
     def learn_text(self, text: Text | None = None) -> None:
-        """Write the vocabulary: ``text``, or one learnt on the training rows."""
+        """Write the vocabulary: ``text``, or one learnt on the training rows, with vectors where the settings name a
+        file."""
         if text is None:
+            from unrolled.tasks.vectors import take_vectors
+
             text = self.task.learn(self.settings["text"], self.tables.train)
+            for column, table in take_vectors(self.task, text).items():
+                (self.folder / "vectors").mkdir(parents=True, exist_ok=True)
+                np.save(self.folder / "vectors" / f"{column}.npy", table)
         text.save(self.folder / "text")
 
     def open_text(self) -> Text:
         """The vocabulary that ``learn_text`` wrote."""
         self.text = self.task.text.load(self.folder / "text")
         return self.text
+
+    def put_vectors(self, network: nn.Module) -> None:
+        """Let the network's words start from what ``learn_text`` took out of files of vectors."""
+        from unrolled.tasks.vectors import put_vectors
+
+        tables = {path.stem: np.load(path) for path in sorted((self.folder / "vectors").glob("*.npy"))}
+        put_vectors(self.task, self.text, network, tables)
+
+    def remarks(self) -> list[str]:
+        """What to say of the vocabulary before training."""
+        from unrolled.tasks.vectors import remarks
+
+        return remarks(self.task, self.text)
 
     def encode(self) -> None:
         """Write the encoded rows, unless the same ones are there; DataError where too much of them is unknown."""

@@ -18,8 +18,10 @@ from unrolled.progress import Progress
 from unrolled.runs import place
 from unrolled.runs.choosing import choose
 from unrolled.runs.corpus import Corpus
+from unrolled.runs.vectors import with_vectors
 from unrolled.tasks import TASKS, Carried, Task, Validation
 from unrolled.tasks.base import texts_of
+from unrolled.tasks.vectors import build_network
 from unrolled.workshop.plan import USUAL_TASK, Plan, layers_of, plan, task_of
 from unrolled.workshop.saving import TRAINING
 from unrolled.workshop.sources import Sources, Tables, open_sources
@@ -59,6 +61,8 @@ class Run:
         resumed = record.get("settings") or (_settings_of(self.start) if self.start else None)
         given = layers_of(preset, config, flags, assignments, resumed)
         layers, tables, self.said = choose(given, self.sources, resumed=resumed is not None)
+        if resumed is None:
+            layers = with_vectors(layers, task_of(layers) or USUAL_TASK)
         unsized = TASKS[task_of(layers) or USUAL_TASK].unsized  # type: ignore[attr-defined]
         first = plan(layers if resumed else [("sized", unsized), *layers])
         self.task: Task[Any] = TASKS.build(first.settings["task"])
@@ -107,7 +111,8 @@ class Run:
             self.corpus.encode()
         self.world.tell(None)
         torch.manual_seed(train["seed"])
-        self.network: nn.Module = self.task.network(self.plan.settings["model"], self.text)
+        self.network: nn.Module = build_network(self.task, self.plan.settings["model"], self.text)
+        self.corpus.put_vectors(self.network)
         if self.start:
             self.network.load_state_dict(load(self.start, device="cpu").network.state_dict())
 
@@ -119,8 +124,9 @@ class Run:
         """Go on in a folder that is removed with this object; a vocabulary that is resumed comes along."""
         if self.world.first:
             self._aside = tempfile.TemporaryDirectory(prefix="unrolled-")
-            if self.resume and (self.folder / "text").is_dir():
-                shutil.copytree(self.folder / "text", Path(self._aside.name) / "text")
+            for name in ("text", "vectors"):
+                if self.resume and (self.folder / name).is_dir():
+                    shutil.copytree(self.folder / name, Path(self._aside.name) / name)
         self.folder = Path(self.world.tell(self._aside.name if self.world.first else ""))
 
     # --- training -------------------------------------------------------------------------------------------------

@@ -92,6 +92,16 @@ class Task(ABC, Generic[T]):
     read_by: ClassVar[Mapping[str, str]]
     """Of each column of running text, the setting of its tokenizer: ``{"source": "text.source"}``."""
 
+    embedded: ClassVar[Mapping[str, str]] = {}
+    """Of each column that ``read_by`` names, where the network has the `Embedding` of its symbols (see
+    `tasks.vectors`): ``{"source": "source_embedding"}``."""
+
+    written: ClassVar[tuple[str, ...]] = ()
+    """Columns whose symbols the network also writes: no words that training never sees join these by themselves."""
+
+    frozen: ClassVar[Tree] = {}
+    """Settings that follow where some words keep the vectors that they are given, below all that is set."""
+
     models: ClassVar[tuple[str, ...]]
     """Kinds of model that it trains, the usual one first."""
 

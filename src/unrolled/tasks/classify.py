@@ -67,6 +67,7 @@ class Classify(Task[LabelledText]):
     noun = "text"
     text = LabelledText
     read_by = {"text": "text.tokenizer"}
+    embedded = {"text": "embedding"}
     models = ("classifier",)
     preset = "classify"
     stop_on = "macro_f1"

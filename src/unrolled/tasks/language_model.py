@@ -53,6 +53,9 @@ class LanguageModelling(Task[RunningText]):
     noun = "line"
     text = RunningText
     read_by = {"text": "text.tokenizer"}
+    embedded = {"text": "embedding"}
+    written = ("text",)
+    frozen = {"model": {"tie": False}}
     models = ("language_model",)
     preset = "language-model"
     stop_on = "loss"

@@ -60,6 +60,8 @@ class Translate(Task[TextPair]):
     noun = "pair"
     text = TextPair
     read_by = {"source": "text.source", "target": "text.target"}
+    embedded = {"source": "source_embedding", "target": "target_embedding"}
+    written = ("target",)
     models = ("seq2seq",)
     preset = "default"
     stop_on = "chrf"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from unrolled.text.tokenizer import Tokenizer
 
 Rows = Callable[[], Iterable[Sequence[str]]]
 """Starts to read the training rows from the beginning: the fields of each, in the order of the task's columns."""
@@ -34,6 +37,15 @@ class Text(ABC):
     @abstractmethod
     def load(cls, folder: str | Path) -> Self:
         """What ``save`` wrote. Raises DataError for a missing or damaged file."""
+
+    def reader(self, name: str) -> Tokenizer:
+        """The tokenizer whose settings stand under ``name`` in the section ``text``."""
+        found: Tokenizer = getattr(self, name)
+        return found
+
+    def network_ids(self, symbols: Sequence[int]) -> list[int]:
+        """The ids under which the network reads the symbols of a tokenizer."""
+        return list(symbols)
 
     @abstractmethod
     def about(self) -> dict[str, str]:

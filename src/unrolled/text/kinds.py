@@ -12,12 +12,15 @@ from tokenizers import Encoding, Regex, decoders, models, normalizers, pre_token
 from tokenizers import Tokenizer as Library
 
 from unrolled.base.protocol import SPECIALS
+from unrolled.base.registry import Part
+from unrolled.text.given import VECTORS
 from unrolled.text.offsets import SPACE, valid, whole_spans
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 from unrolled.text.unigram import learn_pieces
 
 Size = Annotated[int, Ge(len(SPECIALS) + 1)]
 Count = Annotated[int, Ge(1)]
+Vectors = Annotated[Part | None, VECTORS]
 
 # Scripts written without spaces, where a character is the only word that can be seen.
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}"
@@ -117,6 +120,9 @@ class _Spaced(Tokenizer):
     def pieces(self, text: str) -> list[tuple[int, int]]:
         return _cuts(_PIECES, text)
 
+    def surface(self, symbol: str) -> str:
+        return symbol.removeprefix(SPACE)
+
     def _join(self, tokens: Sequence[str]) -> str:
         return "".join(tokens).replace(SPACE, " ").removeprefix(" ")
 
@@ -127,18 +133,23 @@ class Word(_Spaced):
 
     ``He said, 'no'.`` is ``▁He ▁said , ▁' no ' .`` and comes back exactly. Characters of scripts without spaces are
     words. Words seen fewer than ``min_count`` times, or past the ``size`` most frequent, are ``<unk>``, which is
-    written as a word of its own.
+    written as a word of its own. ``vectors``: what words start from, out of a file.
     """
 
     kind = "word"
     pattern = WORDS
 
-    def __init__(self, *, size: Size = 30_000, min_count: Count = 2, lowercase: bool = False) -> None:
-        super().__init__({"size": size, "min_count": min_count, "lowercase": lowercase})
+    def __init__(
+        self, *, size: Size = 30_000, min_count: Count = 2, lowercase: bool = False, vectors: Vectors = None
+    ) -> None:
+        super().__init__({"size": size, "min_count": min_count, "lowercase": lowercase, "vectors": vectors})
 
     def _learn(self, counts: list[tuple[str, int]]) -> Any:
         vocabulary = _listed(counts, self.settings["size"], self.settings["min_count"])
         return models.WordLevel(vocabulary, unk_token=SPECIALS[1])
+
+    def spelt(self, word: str) -> list[str]:
+        return [SPACE + word, word] if self._cut(word) == [SPACE + word] else []
 
     def _join(self, tokens: Sequence[str]) -> str:
         return super()._join([self.standing_in(token) if token == SPECIALS[1] else token for token in tokens])
@@ -151,13 +162,16 @@ class Word(_Spaced):
 class Whitespace(Tokenizer):
     """Text that is tokenised already: cut at white space, joined by single spaces (phonemes, commands, Moses output).
 
-    A special symbol that stands in the text as a word of its own is read as ``<unk>``.
+    A special symbol that stands in the text as a word of its own is read as ``<unk>``. ``vectors``: what words start
+    from, out of a file.
     """
 
     kind = "whitespace"
 
-    def __init__(self, *, size: Size = 30_000, min_count: Count = 1, lowercase: bool = False) -> None:
-        super().__init__({"size": size, "min_count": min_count, "lowercase": lowercase})
+    def __init__(
+        self, *, size: Size = 30_000, min_count: Count = 1, lowercase: bool = False, vectors: Vectors = None
+    ) -> None:
+        super().__init__({"size": size, "min_count": min_count, "lowercase": lowercase, "vectors": vectors})
 
     def _outline(self) -> Library:
         outline = Library(models.WordLevel({}, unk_token=SPECIALS[1]))
@@ -169,6 +183,9 @@ class Whitespace(Tokenizer):
     def _learn(self, counts: list[tuple[str, int]]) -> Any:
         vocabulary = _listed(counts, self.settings["size"], self.settings["min_count"])
         return models.WordLevel(vocabulary, unk_token=SPECIALS[1])
+
+    def spelt(self, word: str) -> list[str]:
+        return [word] if self._cut(word) == [word] else []
 
     def words(self, text: str) -> list[tuple[int, int]]:
         return _cuts(pre_tokenizers.Split(Regex(WHITE), "removed"), text)

@@ -142,7 +142,7 @@ class LabelledText(Text):
     def about(self) -> dict[str, str]:
         how = "one a row" if self.labels.separator is None else f"any number a row, '{self.labels.separator}' between"
         return {
-            "text": f"{self.tokenizer.kind}, {self.vocabulary_size:,} symbols",
+            "text": self.tokenizer.about(),
             "label": f"{len(self.labels):,} labels, {how}",
         }
 

@@ -56,13 +56,16 @@ class RunningText(Text):
         return RunningText(Tokenizer.load(Path(folder) / "text.json"))
 
     def about(self) -> dict[str, str]:
-        return {"text": f"{self.tokenizer.kind}, {self.vocabulary_size:,} symbols"}
+        return {"text": self.tokenizer.about(others=1)}
 
     # --- text to ids ----------------------------------------------------------------------------------------------
 
     @property
     def vocabulary_size(self) -> int:
         return self.tokenizer.vocabulary_size + 1
+
+    def network_ids(self, symbols: Sequence[int]) -> list[int]:
+        return [symbol + (symbol >= LINE) for symbol in symbols]
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The symbols of each text, which may hold ends of lines; without special ones."""
@@ -74,7 +77,7 @@ class RunningText(Text):
             for place in range(len(each)):
                 if place:
                     row.append(LINE)
-                row += [symbol + (symbol >= LINE) for symbol in next(found)]
+                row += self.network_ids(next(found))
             rows.append(row)
         return rows
 

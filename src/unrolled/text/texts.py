@@ -75,6 +75,9 @@ class TextPair(Text):
         """The tokenizers of the source's columns of features."""
         return self.source.features if isinstance(self.source, Featured) else ()
 
+    def reader(self, name: str) -> Tokenizer:
+        return self.plain if name == "source" else super().reader(name)
+
     @property
     def joint(self) -> bool:
         return self.plain is self.target
@@ -90,7 +93,7 @@ class TextPair(Text):
     def about(self) -> dict[str, str]:
         sides = {"source": self.plain, "target": self.target}
         sides |= {_column(place): one for place, one in enumerate(self.features)}
-        said = {name: f"{side.kind}, {side.vocabulary_size:,} symbols" for name, side in sides.items()}
+        said = {name: side.about() for name, side in sides.items()}
         return said | ({"target": f"{said['target']} (shared)"} if self.joint else {})
 
     def fingerprint(self) -> str:

@@ -16,6 +16,7 @@ from unrolled.base.errors import DataError, SettingsError, UnrolledError
 from unrolled.base.protocol import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from unrolled.base.registry import Registry
 from unrolled.text.counting import count_words
+from unrolled.text.given import Held
 from unrolled.text.offsets import spans_without_space, valid, whole_spans
 
 SILENT = (PAD, BEGIN, END)
@@ -62,6 +63,7 @@ class Tokenizer(ABC):
         self._names: list[str] = []
         self._unit_ids: dict[str, list[int]] = {}
         self._outline_only = self._outline()
+        self.held: Held | None = None  # what the symbols have of a file of vectors
 
     @abstractmethod
     def _outline(self) -> tokenizers.Tokenizer:
@@ -97,6 +99,30 @@ class Tokenizer(ABC):
         trained = self._outline()
         trained.model = self._learn(counts)
         self._adopt(trained)
+
+    def admit(self, words: Iterable[str]) -> int:
+        """Put words behind the vocabulary that are not in it; the number of symbols that this makes.
+
+        Words that this tokenizer would cut or write otherwise are left out, for no text is read so.
+        """
+        new = dict.fromkeys(name for word in words for name in self.spelt(word))
+        for name in (*self._names, *SPECIALS):
+            new.pop(name, None)
+        trained = self._library
+        names = [*self._names, *new]
+        trained.model = tokenizers.models.WordLevel(
+            {name: place for place, name in enumerate(names)}, unk_token=SPECIALS[UNKNOWN]
+        )
+        self._adopt(trained)
+        return len(new)
+
+    def spelt(self, word: str) -> list[str]:  # noqa: ARG002
+        """The names of the symbols that are the whole of ``word``; none where symbols are not words."""
+        return []
+
+    def surface(self, symbol: str) -> str:
+        """The word that a symbol's name stands for."""
+        return symbol
 
     def _cut(self, unit: str) -> list[str]:
         clean = self._outline_only.normalizer.normalize_str(valid(unit))
@@ -195,8 +221,16 @@ class Tokenizer(ABC):
         """Changes when any symbol or setting does."""
         return hashlib.blake2b((self.text() + self._own()).encode(), digest_size=16).hexdigest()
 
+    def about(self, others: int = 0) -> str:
+        """Kind, size with so many ``others``, and where its vectors come from, in words."""
+        held = f"; {self.held}" if self.held else ""
+        return f"{self.kind}, {self.vocabulary_size + others:,} symbols{held}"
+
     def _own(self) -> str:
-        return json.dumps({"format": 1, "kind": self.kind, "settings": self.settings}, indent=1) + "\n"
+        own: dict[str, Any] = {"format": 1, "kind": self.kind, "settings": self.settings}
+        if self.held is not None:
+            own["vectors"] = self.held.tree()
+        return json.dumps(own, indent=1) + "\n"
 
     def save(self, path: str | Path) -> None:
         """Two files: ``path`` (the library's format) and, beside it, ``*.settings.json`` (kind and settings)."""
@@ -219,6 +253,7 @@ class Tokenizer(ABC):
             built = TOKENIZERS.build({**own["settings"], "kind": own["kind"]})
             trained = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
             built._adopt(trained)
+            built.held = Held.of(own["vectors"]) if "vectors" in own else None
         except OSError as error:
             raise DataError(f"{path}: the tokenizer cannot be read ({error.strerror}).") from None
         except SettingsError as error:
