@@ -3,14 +3,19 @@
 scan    ``IN: jump twice OUT: I_JUMP I_JUMP`` (Lake & Baroni 2018)  →  train.tsv, valid.tsv (5 % of train), test.tsv
 shakespeare  Tiny Shakespeare (Karpathy 2015)  →  train.txt, test.txt: the first 0.9 of its characters and the others
 alibi   English and French sentences with sure and possible word links  →  pairs.tsv, links.txt
+elmo  a folder with ud_english-ewt and lm_war_and_peace  →  text.txt, a sentence a line, words set apart by spaces;
+      train-1000.conllu, dev.conllu, test.conllu: a thousand drawn sentences to learn tags from, and all others
 """
 
 from __future__ import annotations
 
 import gzip
+import random
 import re
 import sys
 from pathlib import Path
+
+from unrolled.text import TOKENIZERS
 
 
 def lines(path: Path) -> list[str]:
@@ -70,7 +75,40 @@ def alibi(folder: Path, out: Path) -> None:
     (out / "links.txt").write_text("".join(links), encoding="utf-8")
 
 
+def elmo(folder: Path, out: Path) -> None:
+    """The words of EWT's training sentences as they are annotated; of the novel, sentences cut by their marks."""
+    out.mkdir(parents=True, exist_ok=True)
+    blocks = {part: conllu(folder / "ud_english-ewt" / f"en_ewt-ud-{part}.conllu.gz") for part in PARTS}
+    drawn = sorted(random.Random(1).sample(range(len(blocks["train"])), 1000))
+    tables = {"train-1000": [blocks["train"][place] for place in drawn], **{part: blocks[part] for part in PARTS[1:]}}
+    for name, sentences in tables.items():
+        (out / f"{name}.conllu").write_text("".join(f"{one}\n\n" for one in sentences), encoding="utf-8")
+    texts = [" ".join(form.replace(" ", "_") for form in forms(block)) for block in blocks["train"]]
+    novel = re.sub(r"\s+", " ", " ".join(lines(folder / "lm_war_and_peace" / "train.txt.gz")))
+    for curly, straight in zip("“”‘’", "\"\"''", strict=True):  # as EWT writes them
+        novel = novel.replace(curly, straight)
+    words = TOKENIZERS.build("word").words
+    for sentence in re.split(r"(?<=[.!?])\s+(?=[\"'A-Z])|(?<=[.!?][\"'])\s+(?=[\"'A-Z])", novel):
+        texts.append(" ".join(sentence[start:stop] for start, stop in words(sentence)))
+    (out / "text.txt").write_text("".join(f"{text}\n" for text in texts if text), encoding="utf-8")
+
+
+PARTS = ("train", "dev", "test")
+
+
+def conllu(path: Path) -> list[str]:
+    """The sentences of a file, each as its lines."""
+    return [block.strip("\n") for block in "\n".join(lines(path)).split("\n\n") if block.strip()]
+
+
+def forms(block: str) -> list[str]:
+    """The words of a sentence: what syntax sees, neither multiword tokens nor empty nodes."""
+    rows = [line.split("\t") for line in block.split("\n") if not line.startswith("#")]
+    return [row[1] for row in rows if row[0].isdigit()]
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 4 or sys.argv[1] not in ("scan", "shakespeare", "alibi"):
+    kinds = {"scan": scan, "shakespeare": shakespeare, "alibi": alibi, "elmo": elmo}
+    if len(sys.argv) != 4 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
-    {"scan": scan, "shakespeare": shakespeare, "alibi": alibi}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    kinds[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

@@ -20,6 +20,7 @@ from unrolled.layers.embedding import Embedding
 from unrolled.layers.loss import cross_entropy
 from unrolled.layers.modules import GRU, LSTM, Elman
 from unrolled.layers.recurrent import Recurrent, Sequence
+from unrolled.layers.spelling import SpellingEncoder
 from unrolled.layers.weights import OnnxLayer, load_keras, load_onnx, load_torch, to_keras, to_onnx, to_torch
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Recurrent",
     "SelfAttention",
     "Sequence",
+    "SpellingEncoder",
     "State",
     "cross_entropy",
     "load_keras",

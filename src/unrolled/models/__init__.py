@@ -3,6 +3,7 @@
 from unrolled.models.bridge import BRIDGES, Bridge
 from unrolled.models.classifier import Classified, Classifier
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
+from unrolled.models.elmo import Elmo
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
 from unrolled.models.histories import HISTORIES, History
 from unrolled.models.language_model import LanguageModel
@@ -22,6 +23,7 @@ __all__ = [
     "Decoded",
     "Decoder",
     "ENCODERS",
+    "Elmo",
     "Encoded",
     "Encoder",
     "Forced",

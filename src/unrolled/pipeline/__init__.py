@@ -1,8 +1,19 @@
 """Trained models: one facade a task, whose methods are the verbs that the task has."""
 
+from unrolled.pipeline.contextual_vectors import ContextualModel
 from unrolled.pipeline.language_model import LanguageModel
 from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
 from unrolled.pipeline.text_classifier import TextClassifier
 from unrolled.pipeline.translator import Translator
 
-__all__ = ["TRAINED", "LanguageModel", "Model", "Shown", "Tested", "TextClassifier", "Translator", "load"]
+__all__ = [
+    "TRAINED",
+    "ContextualModel",
+    "LanguageModel",
+    "Model",
+    "Shown",
+    "Tested",
+    "TextClassifier",
+    "Translator",
+    "load",
+]
