@@ -16,13 +16,19 @@ def evaluate(
     target: options.Target = None,
     columns: options.Columns = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Another beam than the saved one; 1 is argmax.")] = None,
+    score: Annotated[
+        list[str] | None, typer.Option(help="Another measure than those that suit, e.g. rouge1. Can be repeated.")
+    ] = None,
+    references: Annotated[
+        str | None, typer.Option(help="each: every row its own; grouped: rows with one source share theirs.")
+    ] = None,
     links: Annotated[
         str | None, typer.Option(help="Gold word links, line by line (0-0 1-2 2p3): adds the alignment error rate.")
     ] = None,
     compare: Annotated[
         str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")
     ] = None,
-    by_length: Annotated[bool, typer.Option("--by-length", help="Also BLEU by source length.")] = False,
+    by_length: Annotated[bool, typer.Option("--by-length", help="Also the first measure by source length.")] = False,
     ngram: Annotated[
         str | None, typer.Option(help="Running text: beside it a Kneser–Ney 5-gram learnt on this text.")
     ] = None,
@@ -34,7 +40,8 @@ def evaluate(
 ) -> None:
     """Score the model on given data by its task's measures.
 
-    Pairs: BLEU, chrF, TER, exact match, character error rate. Running text: perplexity and bits.
+    Pairs: of sentences BLEU, chrF, TER, exact match, character error rate; of symbols set apart (phonemes) exact match
+    and symbol error rate; of words exact match and character error rate. Running text: perplexity and bits.
     Labels: accuracy, macro-F1, calibration error, a table by label.
     """
     from unrolled.cli.output import number, table, tell_json
@@ -46,7 +53,15 @@ def evaluate(
         check_suffix(confusion)
     opened = load(model, device=device)
     other = load(compare, device=device) if compare else None
-    given = {"beam": beam, "links": links, "compare": other, "by_length": by_length, "ngram": ngram}
+    given = {
+        "beam": beam,
+        "score": score or None,
+        "references": references,
+        "links": links,
+        "compare": other,
+        "by_length": by_length,
+        "ngram": ngram,
+    }
     given["confusion"] = confusion
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)

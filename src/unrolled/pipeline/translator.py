@@ -8,13 +8,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.base.registry import Part as Measure
 from unrolled.data.parts import Part
 from unrolled.pipeline import translator_tables as tables
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.pipeline.source_rows import source_lines
 from unrolled.pipeline.translator_lines import Output, rounds
 from unrolled.search import SearchSettings
-from unrolled.tasks.translate import Translate, Translation, pairs, translate, translation_scores
+from unrolled.tasks.judging import Grouping, checked, scored
+from unrolled.tasks.translate import Translate, Translation, pairs, translate
 from unrolled.text.featured import Featured
 from unrolled.workshop import arguments
 from unrolled.workshop.plan import Plan
@@ -165,10 +167,24 @@ class Translator(Model):
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
-    def evaluate(self, sources: Sequence[Source], references: Sequence[str], *, beam: int | None = None) -> list[Score]:
-        """The task's scores of the model's outputs against references, each with its protocol."""
-        sources, references = arguments.pairs("evaluate", sources, references, "references", read=self.text.source)
-        return translation_scores(self.predict(sources, beam=beam), references)
+    def evaluate(
+        self,
+        sources: Sequence[Source],
+        references: Sequence[str | Sequence[str]],
+        *,
+        beam: int | None = None,
+        scores: Sequence[Measure] | None = None,
+        grouping: Grouping | None = None,
+    ) -> list[Score]:
+        """Scores of the model's outputs, each with its protocol: by the measures ``scores``, else the task's own.
+
+        A source has one reference or several; ``grouping`` says whether equal sources share theirs (`Translate`).
+        """
+        lines = arguments.sources("evaluate", "sources", sources, self.text.source)
+        several = arguments.references("evaluate", references, len(lines))
+        given = self.task.judged(self.text, lines, several, grouping)
+        measures = self.task.suiting(self.text, several) if scores is None else checked(scores, "evaluate")
+        return scored(measures, self.predict(given.sources, beam=beam), given)
 
     def score(self, sources: Sequence[Source], targets: Sequence[str], *, batch: int = 64) -> list[Forced]:
         """Natural log-probability of each target symbol and the end, of each pair (forced decoding)."""
@@ -179,8 +195,8 @@ class Translator(Model):
     # --- after training -------------------------------------------------------------------------------------------
 
     def test(self, part: Part) -> Tested:
-        sources, references = pairs(part)
-        return Tested(self.evaluate(sources, references), len(sources))
+        sources, targets = pairs(part)
+        return Tested(self.evaluate(sources, targets), len(sources))
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
         lines = list(islice(source_lines(file, self.task), count)) if file else None
@@ -263,19 +279,23 @@ class Translator(Model):
         links: str | None = None,
         compare: Model | None = None,
         by_length: bool = False,
+        score: list[str] | None = None,
+        references: Grouping | None = None,
     ) -> Evaluated:
         """Scores of the outputs; of the attention against gold ``links``; against another model, by length."""
-        sources, references = pairs(part)
-        outputs = self.predict(sources, beam=beam)
-        found = translation_scores(outputs, references)
+        sources, targets = pairs(part)
+        given = self.task.judged(self.text, sources, targets, references)
+        measures = checked(score, "--score") if score else self.task.suiting(self.text, targets)
+        outputs = self.predict(given.sources, beam=beam)
+        found = scored(measures, outputs, given)
         if links:
-            found += tables.alignment_scores(self, sources, references, links)
+            found += tables.alignment_scores(self, sources, targets, links)
         more: dict[str, tuple[str, list[dict[str, Any]]]] = {}
         if by_length:
-            more["by_length"] = "By source length", tables.by_length(sources, outputs, references)
+            more["by_length"] = "By source length", tables.by_length(given, outputs, measures[0])
         if compare is not None:
             if not isinstance(compare, Translator):
                 raise UsageError(f"evaluate: --compare is a model of the task '{compare.kind}', this one translates.")
-            rows = tables.compared(outputs, compare.predict(sources, beam=beam), references)
+            rows = tables.compared(outputs, compare.predict(given.sources, beam=beam), given, measures)
             more["compare"] = "Against the other: paired bootstrap, 95 % interval", rows
         return Evaluated(found, len(sources), tables=more)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import UsageError
+from unrolled.base.registry import Part
 from unrolled.pipeline.model import Shown
+from unrolled.tasks.judging import Judged, kind_of
 
 if TYPE_CHECKING:
     from unrolled.pipeline.translator import Translator
@@ -34,25 +36,28 @@ def scored(found: Sequence[Forced], names: Callable[[int], list[str]] | None, pr
     yield Shown("", {"log_prob": total, "symbols": symbols, "perplexity": overall, "protocol": protocol}, remarks)
 
 
-def by_length(sources: list[str], outputs: list[str], references: list[str]) -> list[dict[str, Any]]:
+def by_length(given: Judged, outputs: list[str], measure: Part) -> list[dict[str, Any]]:
+    """One measure by the words of the source."""
     from unrolled.tasks.scores import by_length as divided
 
-    found = divided([len(source.split()) for source in sources], outputs, references)
+    lengths = [len(source.split()) for source in given.sources]
+    found = divided(lengths, outputs, given.references, measure=measure)
     return [
-        {"words": f"{one.shortest}–{one.longest or ''}", "pairs": one.size, "bleu": one.score.value} for one in found
+        {"words": f"{one.shortest}–{one.longest or ''}", "pairs": one.size, kind_of(measure): one.score.value}
+        for one in found
     ]
 
 
-def compared(outputs: list[str], other: list[str], references: list[str]) -> list[dict[str, Any]]:
+def compared(outputs: list[str], other: list[str], given: Judged, measures: Sequence[Part]) -> list[dict[str, Any]]:
     """This model's outputs against another's, by each measure."""
     from unrolled.tasks.comparison import compare
 
     rows = []
-    for kind in ("bleu", "chrf", "exact_match", "cer"):
-        found = compare(kind, other, outputs, references)
+    for measure in measures:
+        found = compare(measure, other, outputs, given.references)
         rows.append(
             {
-                "measure": kind,
+                "measure": kind_of(measure),
                 "this": found.system.value,
                 "other": found.baseline.value,
                 "difference": found.difference,

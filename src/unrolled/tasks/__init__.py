@@ -1,6 +1,12 @@
 """What is an example, its loss and its scores: one file a task."""
 
-from unrolled.tasks import classify, contextual_vectors, language_model, translate  # noqa: F401  (they register themselves)
+from unrolled.tasks import (  # noqa: F401  (they register themselves)
+    classify,
+    contextual_vectors,
+    language_model,
+    rouge,
+    translate,
+)
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, recognise
 
 __all__ = ["TASKS", "Batches", "Carried", "Manual", "Sized", "Task", "Validation", "recognise"]

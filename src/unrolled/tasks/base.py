@@ -111,7 +111,7 @@ class Task(ABC, Generic[T]):
     stop_on: ClassVar[str]
     """The validation score that decides which weights are the best, where the settings name none."""
 
-    measures: ClassVar[tuple[str, ...]]
+    measures: tuple[str, ...]
     """The scores that ``validate`` gives."""
 
     manual: Manual

@@ -191,10 +191,14 @@ def comparable(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
-def _protocol(name: str, references: Sequence[Sequence[str]], by: str = "") -> str:
+def reference_count(references: Sequence[Sequence[str]]) -> str:
+    """How many references an output has, for a protocol: a number, or ``var``."""
     counts = set(map(len, references))
-    nrefs = str(counts.pop()) if len(counts) == 1 else "var"
-    return f"{name}|nrefs:{nrefs}|case:mixed|norm:nfc|space:stripped{by}"
+    return str(counts.pop()) if len(counts) == 1 else "var"
+
+
+def _protocol(name: str, references: Sequence[Sequence[str]], by: str = "") -> str:
+    return f"{name}|nrefs:{reference_count(references)}|case:mixed|norm:nfc|space:stripped{by}"
 
 
 @MEASURES.register("exact_match")
@@ -252,6 +256,17 @@ class CharacterErrorRate(ErrorRate):
 
     name = "character error rate"
     unit = "cer"
+
+
+@MEASURES.register("ser")
+class SymbolErrorRate(ErrorRate):
+    """Symbol error rate, symbols being what white space divides: of phonemes the phoneme error rate.
+
+    What pronunciation calls its word error rate is 1 - exact match.
+    """
+
+    name = "symbol error rate"
+    unit = "ser"
 
 
 @MEASURES.register("wer")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from unrolled.base.errors import DataError, SettingsError
+from unrolled.base.errors import DataError, SettingsError, UsageError
 from unrolled.base.protocol import END, PAD, Loss, Stepper
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
@@ -16,6 +16,8 @@ from unrolled.data.table import Table
 from unrolled.search import Hypothesis, SearchSettings, decode, replace_unknown
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, texts_of
 from unrolled.tasks.feature_columns import Column, columns_of, guess
+from unrolled.tasks.judging import RUNNING, Grouping, Judged, checked, judged, kind_of, scored, suiting
+from unrolled.tasks.scores import References
 from unrolled.tasks.sizing import size_columns
 from unrolled.text.featured import Featured, joined
 from unrolled.text.texts import TextPair
@@ -28,11 +30,10 @@ if TYPE_CHECKING:
     from unrolled.data.batching import Pairs
     from unrolled.data.store import Encoder, Store
     from unrolled.models import Seq2Seq
-    from unrolled.tasks.scores import Score
     from unrolled.text.tokenizer import Encoded
 
-SCORED = ("bleu", "chrf", "ter", "exact_match", "cer")
-"""Measures of a translation, in the order they are shown."""
+QUICK = ("bleu", "chrf", "exact_match", "cer")
+"""Measures of outputs that are taken at every validation."""
 
 
 VALID_OUTPUTS = 500
@@ -54,6 +55,10 @@ class Translate(Task[TextPair]):
 
     ``features`` is a column or several, by name or 1-based number, of what is known of a source beside its text: tags,
     a language, a style. They are read in front of it, in vocabularies of their own (``text.features``).
+
+    ``scores`` are measures of the outputs (null: those that suit the target: sentences, symbols set apart, words).
+    ``references``: each row has its own reference, or rows with the same source are ``grouped`` and the best of their
+    references counts (null: sentences each, others grouped).
     """
 
     columns: tuple[str, ...] = ("source", "target")
@@ -65,7 +70,7 @@ class Translate(Task[TextPair]):
     models = ("seq2seq",)
     preset = "default"
     stop_on = "chrf"
-    measures = ("loss", "perplexity", *(kind for kind in SCORED if kind != "ter"))
+    measures: tuple[str, ...] = ("loss", "perplexity", *QUICK)
     unsized = {"text": {"source": {"kind": "bpe"}, "target": {"kind": "bpe"}}}
     instead = ", or give parallel files with --source and --target"
     manual = Manual(
@@ -76,7 +81,16 @@ class Translate(Task[TextPair]):
         pipeline="translation",
     )
 
-    def __init__(self, *, features: Column | list[Column] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        features: Column | list[Column] | None = None,
+        scores: list[str | dict[str, Any]] | None = None,
+        references: Grouping | None = None,
+    ) -> None:
+        self.scores = None if scores is None else checked(scores, "task.scores")
+        self.references = references
+        self.measures = tuple(dict.fromkeys([*Translate.measures, *map(kind_of, self.scores or ())]))
         given = features if isinstance(features, list) else [] if features is None else [features]
         self.features = tuple(given)
         names = tuple(one if isinstance(one, str) else f"features {one}" for one in self.features)
@@ -177,12 +191,27 @@ class Translate(Task[TextPair]):
 
         loss = self.mean_loss(given)
         rows = given.rows(VALID_OUTPUTS)
-        sources, references = [joined(row[:-1]) for row in rows], [row[-1] for row in rows]
-        outputs = [""] * len(sources)
+        shown = self.judged(given.text, [joined(row[:-1]) for row in rows], [row[-1] for row in rows])
+        outputs = [""] * len(shown.sources)
         engine = TorchStepper(cast("Any", given.network), given.device)
-        for line, best in translate(engine, given.text, sources, SearchSettings(kind="argmax"), sentences=128):
+        for line, best in translate(engine, given.text, shown.sources, SearchSettings(kind="argmax"), sentences=128):
             outputs[line] = best[0].text if best else ""
-        return {"loss": loss, "perplexity": perplexity(loss), **validation_scores(outputs, references)}
+        own = [measure for measure in self.scores or () if measure["kind"] not in QUICK]
+        found = {one.name: one.value for one in scored([*QUICK, *own], outputs, shown)}
+        return {"loss": loss, "perplexity": perplexity(loss), **found}
+
+    def judged(
+        self, text: TextPair, sources: Sequence[str], references: References, grouping: Grouping | None = None
+    ) -> Judged:
+        """What is scored of some rows, as ``grouping`` has it, else the task's ``references``."""
+        if grouping not in (None, "each", "grouped"):
+            raise UsageError(f"evaluate: references are 'each' or 'grouped', and {grouping!r} was given.")
+        usual = "each" if suiting(text.target, references) is RUNNING else "grouped"
+        return judged(sources, references, grouped=(grouping or self.references or usual) == "grouped")
+
+    def suiting(self, text: TextPair, references: References) -> Sequence[str | Mapping[str, Any]]:
+        """The measures that the settings name, else those that suit."""
+        return suiting(text.target, references) if self.scores is None else self.scores
 
 
 def pairs(part: Part, most: int | None = None) -> tuple[list[str], list[str]]:
@@ -256,20 +285,6 @@ def pad(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     ids = np.zeros(mask.shape, dtype=np.int64)
     ids[mask] = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]) if len(rows) else 0
     return ids, mask
-
-
-def translation_scores(outputs: Sequence[str], references: Sequence[str]) -> list[Score]:
-    """What a translation is scored by, each named by its kind: bleu, chrf, ter, exact_match, cer."""
-    from unrolled.tasks.scores import score
-
-    return [score(kind, outputs, references)._replace(name=kind) for kind in SCORED]
-
-
-def validation_scores(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """The quick ones of ``translation_scores``, by kind."""
-    from unrolled.tasks.scores import score
-
-    return {kind: score(kind, outputs, references).value for kind in SCORED if kind != "ter"}
 
 
 def perplexity(loss: float) -> float:

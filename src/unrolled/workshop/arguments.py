@@ -65,6 +65,19 @@ def _row_of(count: int) -> str:
     return f"{count} texts, the source and its {'features' if count == 2 else f'{count - 1} columns of features'},"
 
 
+def references(verb: str, given: Any, wanted: int) -> list[str | list[str]]:
+    """``given`` as a list with one reference or several for each of ``wanted`` sources."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        texts(verb, "references", given)
+    found: list[str | list[str]] = []
+    for place, one in enumerate(given):
+        several = isinstance(one, Sequence) and not isinstance(one, str | bytes)
+        found.append(texts(verb, f"references[{place}]", one) if several else text(verb, f"references[{place}]", one))
+    if len(found) != wanted:
+        raise UsageError(f"{verb}: {wanted} sources and {len(found)} references; give as many of both.")
+    return found
+
+
 def count(verb: str, name: str, given: Any) -> int:
     """``given``, which must be a whole number of at least 1."""
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
