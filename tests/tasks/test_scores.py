@@ -32,7 +32,7 @@ words = st.text(alphabet="abé ", max_size=7)
 
 
 def test_the_closed_list():
-    assert list(MEASURES) == ["bleu", "cer", "chrf", "exact_match", "ter", "wer"]
+    assert list(MEASURES) == ["bleu", "cer", "chrf", "exact_match", "rouge1", "rouge2", "rougeL", "ser", "ter", "wer"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,8 @@ def test_error_rates_add_up_as_jiwer_counts(pairs):
     st.lists(st.text(alphabet="ab é.", min_size=1, max_size=9).filter(str.strip), min_size=1, max_size=5), st.randoms()
 )
 def test_perfect_outputs_and_any_order(lines, draw):
-    best = {"bleu": None, "chrf": 100, "ter": 0, "exact_match": 1, "cer": 0, "wer": 0}
+    best = {"bleu": None, "chrf": 100, "ter": 0, "exact_match": 1, "cer": 0, "ser": 0, "wer": 0}
+    best |= dict.fromkeys(("rouge1", "rouge2", "rougeL"))  # a text without a to z has no words
     assert set(best) == set(MEASURES)
     outputs = [line[1:] for line in lines]
     order = list(range(len(lines)))

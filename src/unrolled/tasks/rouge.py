@@ -22,7 +22,7 @@ class Words:
 
 
 class Rouge(Measure):
-    """The mean over outputs of the F-score of what output and reference share, 0 to 100; the best of several references.
+    """The mean over outputs of the F-score of what output and reference share, 0 to 100; of several the best.
 
     ``tokenize``: ``standard`` is rouge-score's own, which knows the letters a to z and digits alone, without stemming;
     ``words`` takes those of every script.
