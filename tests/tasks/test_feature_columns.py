@@ -94,3 +94,22 @@ def test_other_tables_have_none(tmp_path, rows) -> None:
 
 def test_a_few_labels_between_two_texts_are_features(tmp_path) -> None:
     assert guess(table(tmp_path, [(f"a{n}", ("de", "fr")[n % 2], f"c{n}") for n in range(40)]))[0] == 2
+
+
+def test_the_doctor_reads_them_as_features(tmp_path, run) -> None:
+    """Sources with the same lemma and other features are not ambiguous; what is new or empty is said."""
+    many = [(f"w{n % 15}", ("V;PST", "N;PL", "V;NOM(2,SG)", "N")[n % 4], f"f{n}") for n in range(60)]
+    train, valid = tmp_path / "train.tsv", tmp_path / "valid.tsv"
+    table(tmp_path, many, "train.tsv")
+    table(tmp_path, [("u1", "V;FUT", "x"), ("u2", "V;PST", "y")], "valid.tsv")
+    found = run("check", train, "--valid", valid)
+    assert found.code == 0, found.err
+    assert "columns source, target, features" in found.out
+    assert "train: column 2 looks like features of the source and is read so." in found.out
+    assert "warning: valid: 1 value is new among the features 'features': FUT. Read as unknown." in found.out
+    assert f"  {valid}:1" in found.out
+    assert "several targets" not in found.out and "classes" not in found.out
+    table(tmp_path, [("lemma", "features", "form"), *((lemma, "", form) for lemma, _, form in many)], "train.tsv")
+    found = run("check", train)
+    assert found.code == 3
+    assert "error: train: the features 'features' are empty in every row: leave the column out" in found.out

@@ -37,13 +37,15 @@ def check(
     from unrolled.cli.output import tell_json
     from unrolled.data.doctor import examine
     from unrolled.data.table import cut, wanted
+    from unrolled.tasks.feature_columns import pairs_first
     from unrolled.workshop.sources import Sources, tables_of
 
     sources = Sources(
         data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
-    tables = {split: cut(table, PAIR) for split, table in tables_of(sources, wanted(columns)).items()}
+    found = tables_of(sources, wanted(columns))
+    tables = pairs_first(found) or {split: cut(table, PAIR) for split, table in found.items()}
     _refuse_unknown(tokenizer or [])
     with findings.waiting(f"reading {', '.join(tables)}"):
         report = examine(tables, tokenizers=tokenizer or [])

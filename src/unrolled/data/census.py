@@ -14,8 +14,12 @@ from unrolled.base.errors import DataError
 from unrolled.data.column import MOST_ROWS, PLACES, ColumnCensus, Tally
 from unrolled.data.opening import Wrong
 from unrolled.data.table import Row, Table
+from unrolled.text.features import values_of
 
 BATCH = 1000
+
+FIRST_FEATURES = 2
+"""Columns after source and target are features of the source."""
 
 RATIO_STEPS = 20
 """Steps of one in the logarithm of a length ratio, in which ratios are counted."""
@@ -31,6 +35,7 @@ class Census:
             ColumnCensus(name, partial(table.place, column=index), known[index] if index < len(known) else None)
             for index, name in enumerate(table.columns)
         ]
+        self.values: list[dict[str, str]] = [{} for _ in self.columns[FIRST_FEATURES:]]  # feature → its first place
         self.rows = 0
         self.places = array("q")  # of the rows whose digests are kept
         self.identical = Tally()
@@ -50,6 +55,11 @@ class Census:
                 column.add(places, of_column)
             if len(texts) > 1:
                 self._pairs(places, texts[0], texts[1])
+            for values, cells in zip(self.values, texts[FIRST_FEATURES:], strict=True):
+                for cell in dict.fromkeys(cells):
+                    for value in values_of(cell):
+                        if value.symbol not in values:
+                            values[value.symbol] = self.table.place(places[cells.index(cell)])
             if self.rows < MOST_ROWS:
                 self.places.extend(places)
             self.rows += len(batch)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unrolled.base.registry import Part
 from unrolled.data.census import Census
-from unrolled.data.checks import duplicates, labels, lengths, text, unknown
+from unrolled.data.checks import duplicates, features, labels, lengths, text, unknown
 from unrolled.data.findings import Column, Finding, Report, Split, Unknown
 from unrolled.data.table import Table, listed
 
@@ -18,7 +18,7 @@ def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = ()) -> 
 
     ``tables`` are called train, valid, test; the others are held against train. Unknown characters and words are
     measured anyhow; ``tokenizers`` are trained on train to measure theirs. Memory: 8 bytes a row and column for
-    digests, and the different words (a million at most).
+    digests, and the different words (a million at most). Columns after the second are features of the first.
     """
     train = Census("train", tables["train"]) if "train" in tables else None
     others = [Census(split, table, train) for split, table in tables.items() if split != "train"]
@@ -47,6 +47,7 @@ def _alone(census: Census) -> Iterator[Finding]:
     yield from lengths.unequal(census)
     yield from lengths.long_tail(census)
     yield from labels.spread(census)
+    yield from features.empty(census)
     if census.rows and len(census.columns) == 1 and census.split == "train":
         name, plain = census.columns[0].name, census.table.format == "text"
         use = "running text, for a language model; " if plain else ""
@@ -68,6 +69,7 @@ def _against(train: Census, census: Census) -> Iterator[Finding]:
         yield Finding("error", "columns differ", census.split, 1, message, (str(census.table.path),))
     yield from duplicates.overlap(train, census)
     yield from labels.unseen(train, census)
+    yield from features.unseen(train, census)
     yield from unknown.unseen_characters(train, census)
 
 

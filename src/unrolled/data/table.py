@@ -72,14 +72,21 @@ def cut(table: Table, names: Sequence[str]) -> Table:
         return table
     named = all(name in table.columns for name in names)
     indices = [table.columns.index(name) for name in names] if named else list(range(len(names)))
-    columns = tuple(table.columns[index] for index in indices)
+    columns = [table.columns[index] for index in indices]
+    others = [name for name in table.columns if name not in columns]
+    return arranged(
+        table, indices, f"Looked at are {listed(columns)}; not used: {listed(others)} (choose with --columns)."
+    )
+
+
+def arranged(table: Table, indices: Sequence[int], said: str, names: Sequence[str] | None = None) -> Table:
+    """The table with its columns ``indices`` in that order, called ``names`` (None: as before), and a sentence."""
 
     def read(report: Report) -> Iterator[Row]:
         for place, fields in table.rows(report):
             yield Row(place, tuple([fields[index] for index in indices]))
 
-    others = [name for name in table.columns if name not in columns]
-    said = f"Looked at are {listed(columns)}; not used: {listed(others)} (choose with --columns)."
+    columns = tuple(names or [table.columns[index] for index in indices])
     return replace(table, columns=columns, read=read, guessed=[*table.guessed, said])
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Annotated
 
 from annotated_types import Ge
 
 from unrolled.base.errors import SettingsError
-from unrolled.data.table import Table, default_names, listed
+from unrolled.data.table import Table, arranged, default_names, listed
 
 Column = str | Annotated[int, Ge(1)]
 """A column by its name or its 1-based number."""
@@ -51,6 +51,21 @@ def columns_of(features: Sequence[Column], columns: Sequence[str]) -> tuple[int,
     source = source if source is not None else next(place for place in others if place != target)
     target = target if target is not None else next(place for place in others if place != source)
     return (source, *beside, target)
+
+
+def pairs_first(tables: Mapping[str, Table]) -> dict[str, Table] | None:
+    """The tables as source, target and features, where the training table (or the first one) has features."""
+    found = guess(tables.get("train") or next(iter(tables.values())))
+    if found is None:
+        return None
+    column, sentence = found
+    arrangements = {}
+    for split, table in tables.items():
+        source, beside, target = columns_of([column], table.columns)
+        names = ("source", "target", "features") if table.columns == default_names(3) else None
+        said = f"{sentence.partition(': ')[2]}."
+        arrangements[split] = arranged(table, (source, target, beside), said, names)
+    return arrangements
 
 
 def sources_of(features: Sequence[Column], columns: Sequence[str], *, named: bool) -> tuple[int, ...]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from unrolled.data.census import Census
-from unrolled.data.column import PLACES
+from unrolled.data.census import FIRST_FEATURES, Census
+from unrolled.data.column import PLACES, ColumnCensus
 from unrolled.data.findings import Finding, Severity, percent
 
 
 def _source(census: Census) -> np.ndarray:
-    return np.frombuffer(census.columns[0].digests, dtype=np.int64)
+    """One digest a row, over the source and its features: int64 [rows]."""
+    return _mixed(census, [census.columns[0], *census.columns[FIRST_FEATURES:]])
 
 
 def _whole(census: Census) -> np.ndarray:
     """One digest a row, over all its columns: int64 [rows]."""
+    return _mixed(census, census.columns)
+
+
+def _mixed(census: Census, columns: Sequence[ColumnCensus]) -> np.ndarray:
     mixed = np.zeros(len(census.columns[0].digests), dtype=np.uint64)
-    for column in census.columns:
+    for column in columns:
         mixed = (mixed * np.uint64(0x9E3779B97F4A7C15)) ^ np.frombuffer(column.digests, dtype=np.uint64)
         mixed ^= mixed >> np.uint64(29)
     return mixed.view(np.int64)

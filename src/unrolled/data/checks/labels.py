@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unrolled.data.census import Census
+from unrolled.data.census import FIRST_FEATURES, Census
 from unrolled.data.findings import Finding
 from unrolled.data.table import listed, shown
 
 
 def counts(census: Census, index: int) -> dict[str, int] | None:
-    """The classes of a column, most frequent first; None where it holds text. Classes are few and come again often."""
+    """The classes of a column, most frequent first; None where it holds text, or features, which nobody answers.
+
+    Classes are few and come again often.
+    """
     labels = census.columns[index].labels
-    if index == 0 or not labels or len(labels) < 2 or len(labels) * 5 > census.rows or census.rows < 20:
+    if (
+        index == 0
+        or index >= FIRST_FEATURES
+        or not labels
+        or len(labels) < 2
+        or len(labels) * 5 > census.rows
+        or census.rows < 20
+    ):
         return None
     return dict(labels.most_common())
 

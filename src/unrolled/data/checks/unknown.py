@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from unrolled.base.registry import Part
-from unrolled.data.census import Census
+from unrolled.data.census import FIRST_FEATURES, Census
 from unrolled.data.checks import lengths
 from unrolled.data.checks.labels import counts
-from unrolled.data.column import PLACES
+from unrolled.data.column import PLACES, ColumnCensus
 from unrolled.data.findings import Finding, Severity, Unknown, percent
 from unrolled.data.opening import Wrong
 from unrolled.data.table import Table
@@ -23,7 +23,7 @@ MUCH = 0.1
 
 def shares(train: Census, census: Census) -> Iterator[Unknown]:
     """Unknown characters, and unknown words (fewer than two in train) where texts are made of words; not of classes."""
-    for index, (known, column) in enumerate(zip(train.columns, census.columns, strict=False)):
+    for index, (known, column) in enumerate(_texts(train, census)):
         if counts(train, index):
             continue
         total = sum(column.characters.values()) or 1
@@ -38,6 +38,11 @@ def shares(train: Census, census: Census) -> Iterator[Unknown]:
         yield Unknown(census.split, column.name, "word", sum(new.values()) / total, tuple(words))
 
 
+def _texts(train: Census, census: Census) -> Iterator[tuple[ColumnCensus, ColumnCensus]]:
+    """The columns of both that hold texts."""
+    return zip(train.columns[:FIRST_FEATURES], census.columns[:FIRST_FEATURES], strict=False)
+
+
 def _pass_over(_: Wrong) -> None:
     """A wrong line: it is reported elsewhere."""
 
@@ -48,7 +53,7 @@ def trained_shares(tables: Mapping[str, Table], tokenizers: Sequence[Part]) -> I
     from unrolled.text import TOKENIZERS
 
     train = tables["train"]
-    for part, index in itertools.product(tokenizers, range(len(train.columns))):
+    for part, index in itertools.product(tokenizers, range(min(len(train.columns), FIRST_FEATURES))):
         tokenizer = TOKENIZERS.build(part)
         tokenizer.train(row.fields[index] for row in train.rows(_pass_over))
         for split, table in tables.items():
@@ -65,7 +70,7 @@ def trained_shares(tables: Mapping[str, Table], tokenizers: Sequence[Part]) -> I
 
 def unseen_characters(train: Census, census: Census) -> Iterator[Finding]:
     """Characters that train does not hold, with their names."""
-    for known, column in zip(train.columns, census.columns, strict=False):
+    for known, column in _texts(train, census):
         new = column.new_characters
         if not new:
             continue
