@@ -141,7 +141,18 @@ def learn(
 
 
 def test_every_preset_encoder_and_decoder_is_among_them() -> None:
-    wanted = {"bahdanau", "cho", "default", "feedforward", "gnmt", "luong", "luong-local", "seq2seq", "transformer"}
+    wanted = {
+        "bahdanau",
+        "cho",
+        "default",
+        "feedforward",
+        "gnmt",
+        "letters",
+        "luong",
+        "luong-local",
+        "seq2seq",
+        "transformer",
+    }
     assert wanted <= set(ARCHITECTURES)
     for side, registry in (("encoder", ENCODERS), ("decoder", DECODERS)):
         assert {settings[side]["kind"] for settings in ARCHITECTURES.values()} == set(registry)

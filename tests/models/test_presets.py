@@ -12,7 +12,7 @@ from unrolled.base.settings import read_yaml
 from unrolled.models import MODELS, parts
 
 NAMES = ["seq2seq", "cho", "bahdanau", "luong", "luong-local", "gnmt", "transformer", "feedforward"]
-EVERY = ["default", *NAMES, *(f"{name}-small" for name in NAMES)]
+EVERY = ["default", "letters", *NAMES, *(f"{name}-small" for name in NAMES)]
 
 
 def model(name: str) -> dict[str, Any]:
