@@ -26,7 +26,7 @@ def network(**given: object) -> Elmo:
     with torch.no_grad():
         for weight in model.parameters():
             weight.normal_(std=0.5)
-        model.spelling.embedding.weight[0] = 0.0
+        model.reader.spelling.embedding.weight[0] = 0.0
     return model.eval()
 
 
@@ -54,8 +54,11 @@ def test_each_direction_is_a_plain_language_model_of_the_same_weights(layers):
         "residual": True,
     }
     ahead, back = model.log_probs(*batch)
-    vectors = model.spell(batch.characters, batch.mask)[0]
-    for stack, order, found in ((model.ahead, list(range(6)), ahead), (model.back, list(range(5, -1, -1)), back)):
+    vectors = model.reader.spell(batch.characters, batch.mask)[0]
+    for stack, order, found in (
+        (model.reader.ahead, list(range(6)), ahead),
+        (model.reader.back, list(range(5, -1, -1)), back),
+    ):
         plain = LanguageModel(6, embedding_size=SIZE, history=history, dropout=0.0, tie=False).eval()
         with torch.no_grad():  # place t of the text is the plain model's symbol t
             plain.embedding.weight.copy_(vectors)
@@ -77,7 +80,7 @@ def test_each_direction_is_a_plain_language_model_of_the_same_weights(layers):
 
 def test_the_backward_direction_is_the_forward_one_on_the_text_turned_round():
     model, batch = network(), spelled([5])
-    model.back.load_state_dict(model.ahead.state_dict())
+    model.reader.back.load_state_dict(model.reader.ahead.state_dict())
     turned = Spelled(batch.characters.flip(1), batch.mask, batch.words.flip(1))
     ahead, back = model.log_probs(*batch)
     other_ahead, other_back = model.log_probs(*turned)
@@ -92,14 +95,14 @@ def test_lstms_of_torch_say_the_same():
     """One layer without projection against torch.nn.LSTM, row by row and without padding."""
     model, batch = network(layers=1, cell={"kind": "lstm", "hidden_size": SIZE}), spelled([6, 3])
     read = model(batch.characters, batch.mask)
-    for stack, found in ((model.ahead, read.forward[0]), (model.back, read.backward[0])):
+    for stack, found in ((model.reader.ahead, read.forward[0]), (model.reader.back, read.backward[0])):
         theirs = torch.nn.LSTM(SIZE, SIZE, batch_first=True)
         theirs.load_state_dict(to_torch(stack[0]))
         for row, length in enumerate((8, 5)):
-            x = model.spell(batch.characters, batch.mask)[row : row + 1, :length]
-            x = x if stack is model.ahead else x.flip(1)
+            x = model.reader.spell(batch.characters, batch.mask)[row : row + 1, :length]
+            x = x if stack is model.reader.ahead else x.flip(1)
             expected = theirs(x)[0][0]
-            expected = expected if stack is model.ahead else expected.flip(0)
+            expected = expected if stack is model.reader.ahead else expected.flip(0)
             torch.testing.assert_close(found[row, :length], expected, atol=1e-5, rtol=1e-5)
 
 
@@ -162,7 +165,7 @@ def test_a_direction_never_sees_the_other_side(length, data):
 def test_gradients_flow_through_what_may_be_seen_alone():
     model, batch = network(), spelled([5])
     vectors = torch.randn(1, 7, SIZE, requires_grad=True)
-    model.spell = lambda characters, mask: vectors  # type: ignore[method-assign]
+    model.reader.spell = lambda characters, mask: vectors  # type: ignore[method-assign]
     ahead, back = model.log_probs(*batch)
     (forward,) = torch.autograd.grad(ahead[0, 3], vectors, retain_graph=True)
     (backward,) = torch.autograd.grad(back[0, 3], vectors)
@@ -179,15 +182,11 @@ def test_spellings_are_the_greatest_answers_of_filters():
     layer = SpellingEncoder(CHARACTERS, 4, size=3, filters=(2, 3), highways=0)
     word = torch.tensor([[2, 7, 9, 3]])
     vectors = layer.embedding(word)[0]
-    first = torch.stack([layer.filters[0].weight[:, :, 0] @ one for one in vectors]) + layer.filters[0].bias
     after = torch.cat([vectors, torch.zeros(1, 3)])
-    second = torch.stack(
-        [
-            layer.filters[1].weight[:, :, 0] @ after[at] + layer.filters[1].weight[:, :, 1] @ after[at + 1]
-            for at in range(4)
-        ]
-    )
-    found = torch.cat([first.amax(0), (second + layer.filters[1].bias).amax(0)]).relu()
+    (one, two), (weight, pair) = layer.filters, (each.weight for each in layer.filters)
+    first = torch.stack([weight[:, :, 0] @ here for here in vectors]) + one.bias
+    second = torch.stack([pair[:, :, 0] @ after[at] + pair[:, :, 1] @ after[at + 1] for at in range(4)]) + two.bias
+    found = torch.cat([first.amax(0), second.amax(0)]).relu()
     torch.testing.assert_close(layer(word)[0], layer.projection(found))
     more = functional.pad(word, (0, 5))
     torch.testing.assert_close(layer(more), layer(word))

@@ -19,6 +19,10 @@ PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
 
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
+SPELLED_BEGIN, SPELLED_END = (BEGIN, BEGIN, END), (BEGIN, END, END)
+"""Where words are spelled, each between BEGIN and END: how the beginning and the end of a text are, as words of one
+character."""
+
 
 class Candidates(NamedTuple):
     """What one step offers. ``scores`` are natural-log probabilities, best first in each row."""

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unrolled.base.protocol import BEGIN, END, PAD
-from unrolled.text.spelled import SPELLED_BEGIN, SPELLED_END
+from unrolled.base.protocol import BEGIN, END, PAD, SPELLED_BEGIN, SPELLED_END
 
 Spelling = Sequence[int] | np.ndarray
 

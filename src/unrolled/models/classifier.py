@@ -11,7 +11,9 @@ from torch.nn import functional
 
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding, cross_entropy
+from unrolled.models.contextual import look_up
 from unrolled.models.encoders import ENCODERS
+from unrolled.models.pointer import shares, shares_of, spread, spread_to
 from unrolled.models.pooling import POOLINGS
 from unrolled.models.ranges import Count, Share
 from unrolled.models.seq2seq import MODELS
@@ -83,22 +85,21 @@ class Classifier(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Classified:
         """``ids`` int64 [batch, source]; each row has a real place at least (its end)."""
-        encoded = self.encoder(self.embedding(ids) * self.embedding_factor, mask)
+        read = look_up(self.embedding, ids, mask)
+        encoded = self.encoder(read.vectors * self.embedding_factor, read.mask)
         vector, weights = self.pooling(encoded)
         logits = self.output(self.dropout(vector.unsqueeze(1)).squeeze(1))
-        return Classified(logits, None if weights is None else self._spread(weights, mask))
+        return Classified(logits, None if weights is None else self._spread(weights, mask, read.owner))
 
-    def _spread(self, weights: Tensor, mask: Tensor) -> Tensor:
+    def _spread(self, weights: Tensor, mask: Tensor, owner: Tensor | None) -> Tensor:
         """Weights of memory positions as weights of source positions: each shares its own evenly among those it is
         of."""
         reduction = self.encoder.reduction
-        if reduction == 1:
+        if reduction == 1 and owner is None:
             return weights
-        owner = torch.arange(mask.shape[1], device=mask.device) // reduction
-        owner = owner.clamp(max=weights.shape[1] - 1)
-        held = mask.new_zeros(weights.shape, dtype=weights.dtype)
-        held = held.index_add(1, owner, mask.to(weights.dtype))
-        return (weights / held.clamp(min=1))[:, owner] * mask
+        if owner is None:
+            return spread(weights, shares(mask, reduction), reduction)
+        return spread_to(weights, shares_of(mask, owner // reduction), owner // reduction)
 
     def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Σ over rows of the cross-entropy (natural log) of ``targets``: int64 [batch], or where a text may have

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple, cast
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.base.registry import Part
-from unrolled.layers import CELLS, DROPOUTS, Recurrent, SpellingEncoder
-from unrolled.models.encoders.rnn import reverse
+from unrolled.layers import CELLS
 from unrolled.models.ranges import Count, Share
 from unrolled.models.seq2seq import MODELS
 from unrolled.models.softmaxes import SOFTMAXES
-
-
-class TwoWays(NamedTuple):
-    """Texts read in both directions."""
-
-    words: Tensor  # [batch, time, size]: of the characters alone
-    forward: tuple[Tensor, ...]  # of each layer [batch, time, size]: what was read up to a place, itself included
-    backward: tuple[Tensor, ...]  # of each layer [batch, time, size]: what was read from the end back to it
-
-    def layers(self) -> tuple[Tensor, ...]:
-        """Each layer's vectors, both directions side by side, that of the characters alone first: [batch, time,
-        2 · size]."""
-        pairs = zip((self.words, *self.forward), (self.words, *self.backward), strict=True)
-        return tuple(torch.cat(pair, dim=2) for pair in pairs)
+from unrolled.models.two_ways import TwoWayReader, TwoWays
 
 
 @MODELS.register("elmo")
@@ -63,45 +49,42 @@ class Elmo(nn.Module):
         dropout_kind: Literal["plain", "locked"] = "plain",
     ) -> None:
         super().__init__()
-        self.vocabulary_size, self.residual = vocabulary_size, residual
-        size = CELLS.build(cell, 1, where="cell").output_size
-        self.spelling = SpellingEncoder(characters, size, size=character_size, filters=filters, highways=highways)
-        self.ahead = nn.ModuleList(Recurrent(size, cell=cell) for _ in range(layers))
-        self.back = nn.ModuleList(Recurrent(size, cell=cell) for _ in range(layers))
-        rates = (dropout if input_dropout is None else input_dropout, dropout)
-        self.input_dropout, self.dropout = (DROPOUTS.build({"kind": dropout_kind, "rate": rate}) for rate in rates)
-        self.softmax = SOFTMAXES.build(softmax, size, vocabulary_size, None, where="softmax")
-        self.output_size, self.count = 2 * size, layers + 1
-        """Numbers of a contextual vector, and how many layers have one: that of the characters alone counts."""
+        self.vocabulary_size = vocabulary_size
+        self.reader = TwoWayReader(
+            characters,
+            character_size=character_size,
+            filters=filters,
+            highways=highways,
+            cell=cell,
+            layers=layers,
+            residual=residual,
+            dropout=dropout,
+            input_dropout=input_dropout,
+            dropout_kind=dropout_kind,
+        )
+        self.softmax = SOFTMAXES.build(softmax, self.reader.size, vocabulary_size, None, where="softmax")
+
+    @property
+    def output_size(self) -> int:
+        """Numbers of a contextual vector."""
+        return 2 * self.reader.size
+
+    @property
+    def count(self) -> int:
+        """Layers that give a vector; that of the characters alone is one."""
+        return self.reader.count
 
     def forward(self, characters: Tensor, mask: Tensor) -> TwoWays:
-        """Read ``characters`` int64 [batch, time, length], PAD behind each word, as ``mask`` [batch, time] has it."""
-        words = self.spell(characters, mask)
-        given = self.input_dropout(words)
-        ahead = self._read(self.ahead, given, mask)
-        back = self._read(self.back, reverse(given, mask), mask)
-        return TwoWays(words, ahead, tuple(reverse(layer, mask) for layer in back))
-
-    def spell(self, characters: Tensor, mask: Tensor) -> Tensor:
-        """The words' vectors [batch, time, size], 0 at padding; each different word is looked at once."""
-        different, places = torch.unique(characters[mask], dim=0, return_inverse=True)
-        read = self.spelling(different)
-        return read.new_zeros(*mask.shape, read.shape[1]).masked_scatter(mask.unsqueeze(2), read[places])
-
-    def _read(self, stack: nn.ModuleList, x: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        found: list[Tensor] = []
-        for layer in cast("list[Recurrent]", list(stack)):
-            output = layer(self.dropout(x) if found else x, mask).output
-            x = output + x if found and self.residual else output
-            found.append(x)
-        return tuple(found)
+        """See `TwoWayReader`."""
+        read: TwoWays = self.reader(characters, mask)
+        return read
 
     def loss(self, characters: Tensor, mask: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Σ of both directions' cross-entropies (natural log); ``targets`` int64 [batch, time] are the words' numbers,
         BEGIN and END at the ends. 2 (time - 1) words of a text are predicted."""
         read = self(characters, mask)
         hidden, wanted = zip(*_both(read, mask, targets), strict=True)
-        return self.softmax.loss(self.dropout(torch.cat(hidden)), torch.cat(wanted), smoothing)
+        return self.softmax.loss(self.reader.dropout(torch.cat(hidden)), torch.cat(wanted), smoothing)
 
     def log_probs(self, characters: Tensor, mask: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Natural-log probability of each word, float32 [batch, time], given those before it (0 at the first place) and

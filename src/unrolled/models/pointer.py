@@ -70,3 +70,17 @@ def spread(weights: Tensor, share: Tensor, reduction: int) -> Tensor:
     """``weights`` [batch(, time), memory positions] over the source, [batch(, time), source]; rows keep their sum."""
     wide = weights.repeat_interleave(reduction, dim=-1)[..., : share.shape[1]]
     return wide * (share if weights.dim() == 2 else share.unsqueeze(1))
+
+
+def shares_of(mask: Tensor, owner: Tensor) -> Tensor:
+    """As ``shares``, where ``owner`` int64 [batch, source] says which memory position each source position is of."""
+    real = mask.float()
+    counts = real.new_zeros(real.shape[0], int(owner.max()) + 1).scatter_add_(1, owner, real)
+    return real / counts.clamp(min=1).gather(1, owner)
+
+
+def spread_to(weights: Tensor, share: Tensor, owner: Tensor) -> Tensor:
+    """As ``spread``, with the shares and owners of ``shares_of``."""
+    if weights.dim() == 3:
+        share, owner = share.unsqueeze(1), owner.unsqueeze(1).expand(-1, weights.shape[1], -1)
+    return weights.gather(-1, owner) * share

@@ -16,11 +16,12 @@ from unrolled.base.registry import Part, Registry
 from unrolled.layers import DROPOUTS, Embedding, State, cross_entropy
 from unrolled.layers.attention.coverage import coverage_loss as looked_twice
 from unrolled.models.bridge import BRIDGES
+from unrolled.models.contextual import Contextual, look_up
 from unrolled.models.decoders import DECODERS
 from unrolled.models.encoders import ENCODERS, Encoded
 from unrolled.models.given import check_pairs, check_rows
 from unrolled.models.output import Output
-from unrolled.models.pointer import Pointer, shares, spread
+from unrolled.models.pointer import Pointer, shares, shares_of, spread, spread_to
 from unrolled.models.ranges import Count, Share
 
 MODELS: Registry[nn.Module] = Registry("model")
@@ -148,7 +149,8 @@ class Seq2Seq(nn.Module):
     @property
     def _own(self) -> int:
         """How many tensors the model itself keeps of a sentence: shares of memory positions, symbols to copy."""
-        return (self.encoder.reduction > 1) + (self.pointer is not None)
+        owned = 2 if isinstance(self.source_embedding, Contextual) else int(self.encoder.reduction > 1)
+        return owned + (self.pointer is not None)
 
     def forward(
         self, source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float = 0.0
@@ -194,9 +196,14 @@ class Seq2Seq(nn.Module):
 
     def start(self, ids: Tensor, mask: Tensor) -> State:
         """Encode ``ids`` int64 [batch, source] once; the state before the first symbol."""
-        encoded = self._encode(ids, mask)
+        encoded, owner = self._encode(ids, mask)
         sentence = torch.arange(ids.shape[0], device=ids.device)
-        share = (shares(mask, self.encoder.reduction),) if self.encoder.reduction > 1 else ()
+        share: State = ()
+        if owner is not None:
+            owner = owner // self.encoder.reduction
+            share = (shares_of(mask, owner), owner)
+        elif self.encoder.reduction > 1:
+            share = (shares(mask, self.encoder.reduction),)
         targets = () if self.pointer is None else (self.pointer.targets[ids],)
         return (sentence, *share, *targets, *self.decoder.start(encoded, self.bridge(encoded)))
 
@@ -257,7 +264,11 @@ class Seq2Seq(nn.Module):
 
     def _on_source(self, weights: Tensor | None, state: State) -> Tensor | None:
         """Weights over the memory's positions as weights over the source's."""
-        if weights is None or self.encoder.reduction == 1:
+        if weights is None:
+            return None
+        if isinstance(self.source_embedding, Contextual):
+            return spread_to(weights, state[1], state[2])
+        if self.encoder.reduction == 1:
             return weights
         return spread(weights, state[1], self.encoder.reduction)
 
@@ -265,19 +276,22 @@ class Seq2Seq(nn.Module):
         """What each source position is copied as, int64 [batch, source]."""
         return state[self._own]
 
-    def _encode(self, ids: Tensor, mask: Tensor) -> Encoded:
+    def _encode(self, ids: Tensor, mask: Tensor) -> tuple[Encoded, Tensor | None]:
+        """The encoded source, and which position each symbol is of, where it has none of its own."""
         if self.feature_embedding is None:
-            vectors, places = self._read(self.source_embedding, ids), None
-        else:
-            aside = ids >= self.source_vocabulary
-            text, features = ids.masked_fill(aside, PAD), (ids - self.source_vocabulary).masked_fill(~aside, PAD)
-            vectors = self._read(self.source_embedding, text) + self._read(self.feature_embedding, features)  # PAD is 0
-            places = (~aside).cumsum(dim=1)
-        encoded: Encoded = self.encoder(vectors, mask, places)
-        return encoded
+            read = look_up(self.source_embedding, ids, mask)
+            encoded: Encoded = self.encoder(self._scaled(read.vectors), read.mask)
+            return encoded, read.owner
+        aside = ids >= self.source_vocabulary
+        text, features = ids.masked_fill(aside, PAD), (ids - self.source_vocabulary).masked_fill(~aside, PAD)
+        vectors = self._read(self.source_embedding, text) + self._read(self.feature_embedding, features)  # PAD is 0
+        encoded = self.encoder(vectors, mask, (~aside).cumsum(dim=1))
+        return encoded, None
 
     def _read(self, table: Embedding, ids: Tensor) -> Tensor:
-        vectors: Tensor = table(ids)
+        return self._scaled(table(ids))
+
+    def _scaled(self, vectors: Tensor) -> Tensor:
         return vectors if self.embedding_factor == 1.0 else vectors * self.embedding_factor
 
     @torch.no_grad()

@@ -9,6 +9,7 @@ import numpy as np
 
 from unrolled.base.errors import DataError
 from unrolled.data.parts import Part
+from unrolled.runs.contextual import put_readers, take_readers
 from unrolled.workshop.sources import Tables
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Corpus:
 
     def learn_text(self, text: Text | None = None) -> None:
         """Write the vocabulary: ``text``, or one learnt on the training rows, with vectors where the settings name a
-        file."""
+        file or a saved model."""
         if text is None:
             from unrolled.tasks.vectors import take_vectors
 
@@ -39,6 +40,7 @@ class Corpus:
             for column, table in take_vectors(self.task, text).items():
                 (self.folder / "vectors").mkdir(parents=True, exist_ok=True)
                 np.save(self.folder / "vectors" / f"{column}.npy", table)
+            take_readers(self.task, text, self.folder / "vectors")
         text.save(self.folder / "text")
 
     def open_text(self) -> Text:
@@ -47,11 +49,12 @@ class Corpus:
         return self.text
 
     def put_vectors(self, network: nn.Module) -> None:
-        """Let the network's words start from what ``learn_text`` took out of files of vectors."""
+        """Let the network's words start from what ``learn_text`` took out of files of vectors and of saved models."""
         from unrolled.tasks.vectors import put_vectors
 
         tables = {path.stem: np.load(path) for path in sorted((self.folder / "vectors").glob("*.npy"))}
         put_vectors(self.task, self.text, network, tables)
+        put_readers(self.task, self.text, network, self.folder / "vectors")
 
     def remarks(self) -> list[str]:
         """What to say of the vocabulary before training."""

@@ -17,6 +17,7 @@ from unrolled.pipeline import TRAINED, Model, load
 from unrolled.progress import Progress
 from unrolled.runs import place
 from unrolled.runs.choosing import choose
+from unrolled.runs.contextual import with_contextual
 from unrolled.runs.corpus import Corpus
 from unrolled.runs.vectors import with_vectors
 from unrolled.tasks import TASKS, Carried, Task, Validation
@@ -63,6 +64,7 @@ class Run:
         layers, tables, self.said = choose(given, self.sources, resumed=resumed is not None)
         if resumed is None:
             layers = with_vectors(layers, task_of(layers) or USUAL_TASK)
+            layers = with_contextual(layers, task_of(layers) or USUAL_TASK)
         unsized = TASKS[task_of(layers) or USUAL_TASK].unsized  # type: ignore[attr-defined]
         first = plan(layers if resumed else [("sized", unsized), *layers])
         self.task: Task[Any] = TASKS.build(first.settings["task"])

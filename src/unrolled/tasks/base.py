@@ -96,6 +96,10 @@ class Task(ABC, Generic[T]):
     """Of each column that ``read_by`` names, where the network has the `Embedding` of its symbols (see
     `tasks.vectors`): ``{"source": "source_embedding"}``."""
 
+    contextual: ClassVar[Mapping[str, str]] = {}
+    """Of each setting of a tokenizer that may be ``contextual``, where the network has what reads the words:
+    ``{"text.source": "source_embedding"}``."""
+
     written: ClassVar[tuple[str, ...]] = ()
     """Columns whose symbols the network also writes: no words that training never sees join these by themselves."""
 
@@ -156,6 +160,13 @@ class Task(ABC, Generic[T]):
                 f"[model] the model '{kind}' is not for the task '{settings['task']['kind']}'. "
                 f"{known(kind, self.models)}"
             )
+        for setting in self.read_by.values():
+            section, _, name = setting.partition(".")
+            if settings[section][name]["kind"] == "contextual" and setting not in self.contextual:
+                raise SettingsError(
+                    f"[{setting}] contextual vectors are for text that is read, and this one is written too or has its "
+                    "words elsewhere. Take another tokenizer, e.g. bpe."
+                )
 
     def size(self, part: Part) -> Sized | None:  # noqa: ARG002
         """Settings that follow from the data; None where none do."""

@@ -68,6 +68,7 @@ class Classify(Task[LabelledText]):
     text = LabelledText
     read_by = {"text": "text.tokenizer"}
     embedded = {"text": "embedding"}
+    contextual = {"text.tokenizer": "embedding"}
     models = ("classifier",)
     preset = "classify"
     stop_on = "macro_f1"

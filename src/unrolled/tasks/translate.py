@@ -66,6 +66,7 @@ class Translate(Task[TextPair]):
     text = TextPair
     read_by = {"source": "text.source", "target": "text.target"}
     embedded = {"source": "source_embedding", "target": "target_embedding"}
+    contextual = {"text.source": "source_embedding"}
     written = ("target",)
     models = ("seq2seq",)
     preset = "default"
@@ -114,6 +115,13 @@ class Translate(Task[TextPair]):
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
+        if settings["text"]["source"]["kind"] == "contextual":
+            for name, given in (("model.copy", settings["model"].get("copy")), ("task.features", self.features)):
+                if given:
+                    raise SettingsError(
+                        f"[{name}] {given} was given, and contextual vectors are of words spelled out: there is "
+                        "neither a symbol to copy nor one for a feature. Leave it out, or take another tokenizer."
+                    )
         if settings["model"].get("tie") == "all" and not settings["text"]["joint"]:
             raise SettingsError(
                 "[model.tie] 'all' needs one vocabulary for both sides. Set text.joint to true, or tie 'decoder'."

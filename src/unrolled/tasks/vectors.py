@@ -11,6 +11,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import SPECIALS
 from unrolled.data.vectors import Numbers, fill, read_vectors
 from unrolled.tasks.base import Task
+from unrolled.text.contextual import Contextual
 from unrolled.text.given import VECTORS, Given, Held
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.layers import Embedding
+    from unrolled.models.contextual import Contextual as ContextualWords
     from unrolled.text.tokenizer import Tokenizer
 
 MANY_LOWERED = 0.1
@@ -100,6 +102,41 @@ def _take(tokenizer: Tokenizer, given: Given, *, joined: int | None) -> Numbers:
     return table
 
 
+class ContextualSide(NamedTuple):
+    """A tokenizer whose words a saved model reads, and where both stand."""
+
+    setting: str  # of the tokenizer, e.g. "text.source"
+    tokenizer: Contextual
+    place: str  # of what reads them in the network, e.g. "source_embedding"
+
+    def module(self, network: nn.Module) -> ContextualWords:
+        return cast("ContextualWords", network.get_submodule(self.place))
+
+
+def contextual_sides(task: Task[Any], text: Any) -> Iterator[ContextualSide]:
+    """The tokenizers of a text whose words a saved model reads."""
+    for setting, place in task.contextual.items():
+        tokenizer = text.reader(setting.rpartition(".")[2])
+        if isinstance(tokenizer, Contextual):
+            yield ContextualSide(setting, tokenizer, place)
+
+
+def _read_in_context(network: nn.Module, side: ContextualSide) -> None:
+    """Put the frozen reader of a side where the network has an embedding, or nothing yet."""
+    from unrolled.layers import Embedding
+    from unrolled.models.contextual import Contextual as Words
+
+    old = getattr(network, side.place)
+    dropout, forgotten = (old.dropout, old.word_dropout) if isinstance(old, Embedding) else (None, 0.0)
+    words = Words(side.tokenizer.characters, side.tokenizer.network, forgotten, dropout=dropout)
+    if isinstance(old, Embedding) and old.size != words.size:
+        raise SettingsError(
+            f"[model.embedding_size] {old.size} was given, and the vectors of {side.tokenizer.settings['model']} "
+            f"([{side.setting}]) have {words.size} numbers. Leave the size out, it follows from the vectors."
+        )
+    setattr(network, side.place, words)
+
+
 def build_network(task: Task[Any], settings: Any, text: Any) -> nn.Module:
     """The task's network for the section ``model`` of some settings, what does not learn taken out of its weights.
 
@@ -122,6 +159,8 @@ def build_network(task: Task[Any], settings: Any, text: Any) -> nn.Module:
                     "as tuned, with joined: 0."
                 )
             embedding.freeze(torch.tensor(text.network_ids(symbols)))
+    for contextual in contextual_sides(task, text):
+        _read_in_context(network, contextual)
     return network
 
 

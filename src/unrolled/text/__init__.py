@@ -3,6 +3,7 @@
 from unrolled.text import features as _features  # registers its kind
 from unrolled.text import kinds as _kinds  # registers every other kind
 from unrolled.text.base import Text
+from unrolled.text.contextual import Contextual  # registers itself
 from unrolled.text.running import RunningSettings, RunningText
 from unrolled.text.texts import TextPair, TextSettings
 from unrolled.text.tokenizer import TOKENIZERS, Encoded, Tokenizer, unknown_share
@@ -11,6 +12,7 @@ del _features, _kinds
 
 __all__ = [
     "TOKENIZERS",
+    "Contextual",
     "Encoded",
     "RunningSettings",
     "RunningText",

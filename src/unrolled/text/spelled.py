@@ -19,9 +19,6 @@ from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 Words = Literal["read", "white_space"]
 """Where words begin and end: as a reader sees them, marks and clitics for themselves, or at white space alone."""
 
-SPELLED_BEGIN, SPELLED_END = (BEGIN, BEGIN, END), (BEGIN, END, END)
-"""How the beginning and the end of a text are spelled, as if they were words of one character."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpelledSettings:
@@ -102,9 +99,7 @@ class SpelledText(Text):
 
     def spans(self, line: str) -> list[tuple[int, int]]:
         """Where each word of a line stands."""
-        if self.words == "white_space":
-            return [found.span() for found in re.finditer(r"\S+", line)]
-        return _READER.words(line)
+        return spans_of_words(line, self.words)
 
     def cut(self, line: str) -> list[str]:
         """The words of a line."""
@@ -125,3 +120,10 @@ class SpelledText(Text):
 
 
 _READER = TOKENIZERS.build("word")
+
+
+def spans_of_words(line: str, words: Words) -> list[tuple[int, int]]:
+    """Where each word of a line stands."""
+    if words == "white_space":
+        return [found.span() for found in re.finditer(r"\S+", line)]
+    return _READER.words(line)

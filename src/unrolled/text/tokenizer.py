@@ -124,6 +124,13 @@ class Tokenizer(ABC):
         """The word that a symbol's name stands for."""
         return symbol
 
+    def unknown_ids(self, ids: Iterable[int]) -> list[int]:
+        """For each id the one that says "unknown" in its place."""
+        return [UNKNOWN for _ in ids]
+
+    def _remember(self, own: Mapping[str, Any]) -> None:  # noqa: B027
+        """Take from the saved settings what a kind has written there beside them."""
+
     def _cut(self, unit: str) -> list[str]:
         clean = self._outline_only.normalizer.normalize_str(valid(unit))
         return [piece for piece, _ in self._outline_only.pre_tokenizer.pre_tokenize_str(clean)]
@@ -254,6 +261,7 @@ class Tokenizer(ABC):
             trained = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
             built._adopt(trained)
             built.held = Held.of(own["vectors"]) if "vectors" in own else None
+            built._remember(own)
         except OSError as error:
             raise DataError(f"{path}: the tokenizer cannot be read ({error.strerror}).") from None
         except SettingsError as error:

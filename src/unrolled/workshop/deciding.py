@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unrolled.base.protocol import END, UNKNOWN
+from unrolled.base.protocol import END
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation, Measure
@@ -72,6 +72,7 @@ class Case(NamedTuple):
     words: list[tuple[int, int]]
     share: np.ndarray  # float64 [symbols, words]: how much of each symbol belongs to each word
     ids: list[int]
+    unknown: list[int]  # what stands for each symbol that is not read
 
 
 def case_of(text: LabelledText, line: str) -> Case:
@@ -82,15 +83,17 @@ def case_of(text: LabelledText, line: str) -> Case:
     words = list(text.tokenizer.words(line))
     if text.tokenizer.kind == "character":
         words = [found.span() for found in re.finditer(r"\S+", line)]
-    return Case(line, words, shares(encoded.spans, words), list(encoded.ids))
+    unknown = text.tokenizer.unknown_ids(encoded.ids)
+    return Case(line, words, shares(encoded.spans, words), list(encoded.ids), unknown)
 
 
 def without_words(case: Case) -> list[list[int]]:
-    """The text, then the text without each of its words: their symbols are read as UNKNOWN."""
+    """The text, then the text without each of its words: their symbols are read as unknown."""
     owner = case.share.argmax(axis=1) if len(case.words) else np.empty(0, dtype=int)
     rows = [case.ids]
     for word in range(len(case.words)):
-        rows.append([UNKNOWN if one == word else symbol for symbol, one in zip(case.ids, owner, strict=True)])
+        given = zip(case.ids, case.unknown, owner, strict=True)
+        rows.append([unknown if one == word else symbol for symbol, unknown, one in given])
     return rows
 
 

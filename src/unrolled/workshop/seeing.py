@@ -148,7 +148,7 @@ def trust(
                 [BEGIN, *ids, END],
                 shares(source.spans, text.source.words(one.source_text)),
                 shares(spans, text.target.words(one.target_text)),
-                text.source.unknown_ids(source.ids) if isinstance(text.source, Featured) else None,
+                text.source.unknown_ids(source.ids),
             )
         )
     return faithfulness([one.weights for one in explanations], erase(network, cases, device=str(device)))
