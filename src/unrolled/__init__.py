@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
-    from unrolled.pipeline import LanguageModel, Model, TextClassifier, Translator
+    from unrolled.pipeline import LanguageModel, Model, TextClassifier, TextTagger, Translator
     from unrolled.runs import train
     from unrolled.runs.estimator import Classifier
 
@@ -23,6 +23,7 @@ _PLACES = {
     "Model": ("unrolled.pipeline", "Model"),
     "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
     "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
+    "TextTagger": ("unrolled.pipeline", "TextTagger"),
     "Translator": ("unrolled.pipeline", "Translator"),
     "Explanation": ("unrolled.explain.explanation", "Explanation"),
     "layers": ("unrolled.layers", None),
@@ -34,6 +35,7 @@ __all__ = [
     "LanguageModel",
     "Model",
     "TextClassifier",
+    "TextTagger",
     "Translator",
     "layers",
     "load",

@@ -11,10 +11,10 @@ from typing import Any
 Cell = str | int | float | None
 
 
-def tell(text: str = "") -> None:
+def tell(text: str = "", end: str = "\n") -> None:
     """A line of result, on stdout. What stdout's encoding cannot hold is escaped, never a crash."""
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)  # noqa: T201
+    print(text.encode(encoding, "backslashreplace").decode(encoding), end=end, flush=True)  # noqa: T201
 
 
 def tell_json(value: Any) -> None:

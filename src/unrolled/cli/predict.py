@@ -36,6 +36,10 @@ def predict(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Lines worked on together; the outputs do not depend on it.")
     ] = None,
+    spaces: Annotated[
+        bool,
+        typer.Option("--spaces", help="Tagging plain lines: words are what white space parts, marks stay on them."),
+    ] = False,
     attention: Annotated[bool, typer.Option("--attention", help="JSON lines with words, weights and scores.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with texts and scores.")] = False,
     device: options.Device = "auto",
@@ -48,7 +52,8 @@ def predict(
         "search": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
         "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
         "no_repeat_ngram": no_repeat_ngram, "replace_unknown": replace_unknown, "temperature": temperature,
-        "top_k": top_k, "top_p": top_p, "seed": seed, "prefix": prefix, "batch": batch, "attention": attention,
+        "top_k": top_k, "top_p": top_p, "seed": seed, "prefix": prefix, "batch": batch,
+        "spaces": spaces, "attention": attention,
     }  # fmt: skip
     from unrolled.cli.output import tell, tell_json
     from unrolled.pipeline import load
@@ -61,7 +66,7 @@ def predict(
         if as_json or attention:
             tell_json(one.tree)
         else:
-            tell(one.text)
+            tell(one.text, one.end)
         for remark in one.remarks:
             remarks.setdefault(re.sub(r"[\d.e-]*\d", "#", remark), []).append(remark)
     _sum_up(count, time.monotonic() - started, remarks)

@@ -10,6 +10,7 @@ from unrolled.data.columnar import open_parquet
 from unrolled.data.formats import LONGEST, head, open_csv, open_running, open_text, open_tsv
 from unrolled.data.jsonlines import open_jsonl
 from unrolled.data.opening import first_bytes, regular_file
+from unrolled.data.sentences import is_conll, open_conll, open_conllu
 from unrolled.data.table import Columns, Table
 
 FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
@@ -19,6 +20,8 @@ FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "parquet": open_parquet,
     "text": open_text,
     "running": open_running,
+    "conll": open_conll,
+    "conllu": open_conllu,
 }
 
 SUFFIXES = {
@@ -30,6 +33,10 @@ SUFFIXES = {
     ".json": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".iob": "conll",
+    ".conllu": "conllu",
 }
 
 
@@ -57,6 +64,11 @@ def named_format(path: Path) -> str | None:
 def guess_format(path: Path) -> tuple[str, list[str]]:
     """(format, what to say about it) of a file."""
     named = named_format(path)
+    if named not in ("tsv", None):
+        return named, []
+    sentences = is_conll(path) if not first_bytes(path).startswith(b"PAR1") else None
+    if sentences:
+        return sentences, ["A word a line, blank lines between sentences: CoNLL."]
     if named:
         return named, []
     if first_bytes(path).startswith(b"PAR1"):

@@ -13,6 +13,7 @@ from unrolled.models.positions import POSITIONS
 from unrolled.models.seq2seq import MODELS, Forced, Seq2Seq, Stepped
 from unrolled.models.softmaxes import SOFTMAXES
 from unrolled.models.stepper import TorchStepper
+from unrolled.models.tagger import Tagger
 
 __all__ = [
     "BRIDGES",
@@ -38,6 +39,7 @@ __all__ = [
     "SOFTMAXES",
     "Seq2Seq",
     "Stepped",
+    "Tagger",
     "TorchStepper",
     "Unrolled",
     "parts",

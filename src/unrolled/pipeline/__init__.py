@@ -4,6 +4,7 @@ from unrolled.pipeline.contextual_vectors import ContextualModel
 from unrolled.pipeline.language_model import LanguageModel
 from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
 from unrolled.pipeline.text_classifier import TextClassifier
+from unrolled.pipeline.text_tagger import TextTagger
 from unrolled.pipeline.translator import Translator
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Shown",
     "Tested",
     "TextClassifier",
+    "TextTagger",
     "Translator",
     "load",
 ]

@@ -38,6 +38,7 @@ class Shown(NamedTuple):
     text: str  # one line or more
     tree: dict[str, Any]  # the same, as JSON
     remarks: tuple[str, ...] = ()  # what to say of it on stderr; those that differ in numbers alone are said once
+    end: str = "\n"  # what stands behind the text: nothing, where it is a piece of a file
 
 
 class Tested(NamedTuple):

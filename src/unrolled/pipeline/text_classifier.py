@@ -11,7 +11,7 @@ import numpy as np
 from unrolled.base.errors import DataError, UsageError, known
 from unrolled.data.parts import Part
 from unrolled.data.table import listed
-from unrolled.pipeline.label_tables import bootstrap, class_table, confused
+from unrolled.pipeline.label_tables import bootstrap, class_table, confused, confusion_picture
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.tasks.base import texts_of
 from unrolled.tasks.classify import Classify
@@ -122,19 +122,9 @@ class TextClassifier(Model):
         return self._confusion(self.probabilities(texts), self.text.targets(labels))
 
     def _confusion(self, said: np.ndarray, targets: np.ndarray) -> Explanation:
-        from unrolled.explain.explanation import Explanation
-
         counts = confusion(targets, decided(said, several=False), len(self.labels))
-        rows = counts.sum(axis=1, keepdims=True)
-        return Explanation(
-            source=self.labels,
-            target=self.labels,
-            weights=counts / np.maximum(rows, 1),
-            method="confusion",
-            scale="share of the row's label",
-            source_text="answer",
-            target_text=f"{int(rows.sum()):,} texts: right labels down, answers across",
-        )
+        shown = f"{int(counts.sum()):,} texts: right labels down, answers across"
+        return confusion_picture(counts, self.labels, shown)
 
     def _refuse_several(self, verb: str) -> None:
         if self.text.several:

@@ -5,6 +5,7 @@ from unrolled.tasks import (  # noqa: F401  (they register themselves)
     contextual_vectors,
     language_model,
     rouge,
+    tag,
     translate,
 )
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, recognise

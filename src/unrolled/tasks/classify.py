@@ -15,6 +15,7 @@ from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.protocol import Loss
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
+from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, moved
 from unrolled.tasks.sizing import size_columns
@@ -92,7 +93,7 @@ class Classify(Task[LabelledText]):
 
     @classmethod
     def recognises(cls, table: Table) -> str | None:
-        if table.format in ("text", "running", "parallel") or len(table.columns) < 2:
+        if table.format in SENTENCES | {"text", "running", "parallel"} or len(table.columns) < 2:
             return None
         named = _by_names(table.columns)
         looks = _looks(table)

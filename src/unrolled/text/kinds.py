@@ -86,6 +86,11 @@ def _cuts(cutter: Any, text: str) -> list[tuple[int, int]]:
     return [span for _, span in cutter.pre_tokenize_str(valid(text))]
 
 
+def read_words(text: str) -> list[tuple[int, int]]:
+    """Spans of the words and marks that a reader sees in ``text``, in order: ``do|n't``, ``Ana|'s``, ``(|1|)``."""
+    return _cuts(_READ_WORDS, text)
+
+
 def _listed(counts: list[tuple[str, int]], size: int, min_count: int) -> dict[str, int]:
     """The vocabulary of a kind that only lists: special symbols, then the most frequent others."""
     known = [word for word, count in counts if count >= min_count and word not in SPECIALS]

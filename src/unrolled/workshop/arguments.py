@@ -38,6 +38,31 @@ def pairs(
     return left, right
 
 
+def sentences(verb: str, name: str, given: Any) -> list[list[str]]:
+    """``given`` as a list of lists of words; UsageError for one sentence, for texts, and for anything else."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise UsageError(f"{verb}: {name} is {_shown(given)}; a list of sentences is wanted, each a list of words.")
+    found = list(given)
+    for place, one in enumerate(found):
+        if isinstance(one, str):
+            raise UsageError(
+                f"{verb}: {name}[{place}] is the text {one[:40]!r}; a list of words is wanted: {one.split()[:3]}."
+            )
+        found[place] = texts(verb, f"{name}[{place}]", one)
+    return found
+
+
+def tagged(verb: str, given: Any, tags: Any) -> tuple[list[list[str]], list[list[str]]]:
+    """Sentences and their tags, one a word."""
+    left, right = sentences(verb, "sentences", given), sentences(verb, "tags", tags)
+    if len(left) != len(right):
+        raise UsageError(f"{verb}: {len(left)} sentences and {len(right)} rows of tags; give as many of both.")
+    for place, (words, row) in enumerate(zip(left, right, strict=True)):
+        if len(words) != len(row):
+            raise UsageError(f"{verb}: sentence {place} has {len(words)} words and {len(row)} tags; give one a word.")
+    return left, right
+
+
 def sources(verb: str, name: str, given: Any, read: Any) -> list[str]:
     """Sources as lines of a table. ``read`` is what reads them: a tokenizer, then they are texts; or `Featured`, then
     each is a row (text, features, …), or a line with tabs between these."""
@@ -93,6 +118,10 @@ def place(verb: str, name: str, given: Any) -> str:
     if not isinstance(given, str | os.PathLike):
         raise UsageError(f"{verb}: {name} is {_kind(given)}; a path is wanted.")
     return os.fspath(given)
+
+
+def _shown(given: Any) -> str:
+    return f"the text {given[:40]!r}" if isinstance(given, str) else _kind(given)
 
 
 def _kind(given: Any) -> str:

@@ -1,0 +1,56 @@
+"""The sentences of a file that is to be tagged, and how each is written back: as it was, with other tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from unrolled.base.errors import DataError, SettingsError
+from unrolled.data import conll
+from unrolled.data.files import guess_format, open_file
+from unrolled.data.lines import lines_of
+from unrolled.data.opening import regular_file
+from unrolled.data.sentences import SENTENCES
+from unrolled.tasks.tag import Tag
+from unrolled.text.kinds import read_words
+
+
+class Piece(NamedTuple):
+    """A sentence, or what stands between two (then without words)."""
+
+    words: list[str]
+    write: Callable[[Sequence[str]], str]  # its text with these tags, end of line included
+
+
+def pieces(file: str, task: Tag, *, spaces: bool = False) -> Iterator[Piece]:
+    """What ``file`` (``-``: lines of standard input) holds, in order: written back with the same tags it is the file.
+
+    A CoNLL or CoNLL-U file keeps all but its column of tags. Of plain lines the words are cut out, at white space alone
+    with ``spaces``, and each is written as ``word/tag``.
+    """
+    kind = "text" if file == "-" else guess_format(regular_file(Path(file)))[0]
+    if kind in ("conll", "conllu"):
+        yield from _conll(Path(file), kind, task)
+    elif kind in SENTENCES or kind in ("text", "tsv"):
+        for line in lines_of(file):
+            words = line.split() if spaces else [line[start:stop] for start, stop in read_words(line)]
+            yield Piece(words, partial(_line, words))
+    else:
+        raise DataError(f"{file}: {kind} is no file of sentences. Give CoNLL, CoNLL-U, or a sentence a line.")
+
+
+def _line(words: Sequence[str], tags: Sequence[str]) -> str:
+    return " ".join(f"{word}/{tag}" for word, tag in zip(words, tags, strict=True)) + "\n"
+
+
+def _conll(path: Path, kind: str, task: Tag) -> Iterator[Piece]:
+    columns = open_file(path, format=kind).columns
+    places = (0,) if len(columns) == 1 else task.named(columns)
+    if places is None:
+        raise SettingsError(f"{path}: no column of words among {columns}.")
+    for sentence in conll.sentences(path, universal=kind == "conllu"):
+        words = [row[places[0]] for row in sentence.rows()]
+        write = sentence.appended if len(columns) == 1 else partial(sentence.replaced, places[-1] + 1)
+        yield Piece(words, write)
