@@ -2,6 +2,10 @@
 
 scan    ``IN: jump twice OUT: I_JUMP I_JUMP`` (Lake & Baroni 2018)  →  train.tsv, valid.tsv (5 % of train), test.tsv
 shakespeare  Tiny Shakespeare (Karpathy 2015)  →  train.txt, test.txt: the first 0.9 of its characters and the others
+cmudict  ``word(2) K AE1 T # comment``  →  train.tsv, valid.tsv (a sixtieth of its words, by digest), dev.tsv, test.tsv if
+         it is there: spelling and phonemes without stress, a row for each pronunciation
+scitldr  JSON lines of abstracts and titles (Cachola et al. 2020)  →  train.tsv, valid.tsv (5 % of train), dev.tsv,
+         test.tsv if it is there
 alibi   English and French sentences with sure and possible word links  →  pairs.tsv, links.txt
 elmo  a folder with ud_english-ewt and lm_war_and_peace  →  text.txt, a sentence a line, words set apart by spaces;
       train-1000.conllu, dev.conllu, test.conllu: a thousand drawn sentences to learn tags from, and all others
@@ -10,9 +14,11 @@ elmo  a folder with ud_english-ewt and lm_war_and_peace  →  text.txt, a senten
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import re
 import sys
+from hashlib import md5
 from pathlib import Path
 
 from unrolled.text import TOKENIZERS
@@ -47,6 +53,45 @@ def shakespeare(folder: Path, out: Path) -> None:
     border = len(text) * 9 // 10
     (out / "train.txt").write_text(text[:border], encoding="utf-8")
     (out / "test.txt").write_text(text[border:], encoding="utf-8")
+
+
+def parts(folder: Path, ending: str) -> dict[str, list[str]]:
+    """The lines of train, dev and, where it is there, test."""
+    names = [part for part in ("train", "dev", "test") if part != "test" or (folder / f"test.{ending}").is_file()]
+    return {part: lines(folder / f"{part}.{ending}") for part in names}
+
+
+def cmudict(folder: Path, out: Path) -> None:
+    """39 phonemes, as pronunciations are scored: without the digits of stress and the doublets that this makes."""
+    out.mkdir(parents=True, exist_ok=True)
+    for part, entries in parts(folder, "dict.gz").items():
+        rows: dict[str, str] = {}
+        for entry in entries:
+            cells = entry.partition("#")[0].split()
+            if cells:
+                word, phonemes = re.sub(r"\(\d+\)$", "", cells[0]), re.sub(r"\d", "", " ".join(cells[1:]))
+                rows[f"{word}\t{phonemes}\n"] = word
+        if part == "train":
+            held = [row for row, word in rows.items() if int(md5(f"v{word}".encode()).hexdigest(), 16) % 60 == 0]
+            (out / "valid.tsv").write_text("".join(held), encoding="utf-8")
+            hidden = set(held)
+            rows = {row: word for row, word in rows.items() if row not in hidden}
+        (out / f"{part}.tsv").write_text("".join(rows), encoding="utf-8")
+
+
+def scitldr(folder: Path, out: Path) -> None:
+    """An abstract's sentences in one line, and the title; papers without a title are left out."""
+    out.mkdir(parents=True, exist_ok=True)
+    for part, papers in parts(folder, "jsonl.gz").items():
+        trees = [json.loads(paper) for paper in papers]
+        pairs = [
+            (" ".join(" ".join(tree["source"]).split()), " ".join((tree["title"] or "").split())) for tree in trees
+        ]
+        rows = [f"{abstract}\t{title}\n" for abstract, title in pairs if abstract and title]
+        if part == "train":
+            (out / "valid.tsv").write_text("".join(rows[::20]), encoding="utf-8")
+            rows = [row for place, row in enumerate(rows) if place % 20]
+        (out / f"{part}.tsv").write_text("".join(rows), encoding="utf-8")
 
 
 TEXTS = (
@@ -109,6 +154,7 @@ def forms(block: str) -> list[str]:
 
 if __name__ == "__main__":
     kinds = {"scan": scan, "shakespeare": shakespeare, "alibi": alibi, "elmo": elmo}
+    kinds |= {"cmudict": cmudict, "scitldr": scitldr}
     if len(sys.argv) != 4 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     kinds[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
