@@ -2,8 +2,8 @@
 
 scan    ``IN: jump twice OUT: I_JUMP I_JUMP`` (Lake & Baroni 2018)  →  train.tsv, valid.tsv (5 % of train), test.tsv
 shakespeare  Tiny Shakespeare (Karpathy 2015)  →  train.txt, test.txt: the first 0.9 of its characters and the others
-cmudict  ``word(2) K AE1 T # comment``  →  train.tsv, valid.tsv (a sixtieth of its words, by digest), dev.tsv, test.tsv if
-         it is there: spelling and phonemes without stress, a row for each pronunciation
+cmudict  ``word(2) K AE1 T # comment``  →  train.tsv, valid.tsv (a sixtieth of its words, by digest), dev.tsv, test.tsv
+         if it is there: spelling and phonemes without stress, a row for each pronunciation
 scitldr  JSON lines of abstracts and titles (Cachola et al. 2020)  →  train.tsv, valid.tsv (5 % of train), dev.tsv,
          test.tsv if it is there
 alibi   English and French sentences with sure and possible word links  →  pairs.tsv, links.txt
