@@ -141,6 +141,13 @@ def test_a_training_row_without_its_features_is_refused(tmp_path) -> None:
         train(data, out=tmp_path / "model", settings=SMALL, quiet=True)
 
 
+def test_the_card_says_how_it_is_used(model: Translator, folder) -> None:
+    card = (folder / "copy" / "README.md").read_text()
+    assert "unrolled explain copy 'one line' --features 'A;B' --to picture.svg" in card
+    assert "model.predict([('one line', 'A;B')])" in card
+    assert "features, " in card  # how the column is read
+
+
 def test_a_picture_shows_both(model: Translator, folder, run, tmp_path) -> None:
     found = model.explain(("bada", "V;PRS;NOM(3,SG)"))
     assert found.source == ("V", "PRS", "NOM", "3", "SG", "b", "a", "d", "a")

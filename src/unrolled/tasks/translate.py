@@ -96,6 +96,8 @@ class Translate(Task[TextPair]):
         self.features = tuple(given)
         names = tuple(one if isinstance(one, str) else f"features {one}" for one in self.features)
         self.columns = ("source", *names, "target")
+        if names:
+            self.manual = _with_features(Translate.manual, len(names))
 
     @classmethod
     def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
@@ -220,6 +222,15 @@ class Translate(Task[TextPair]):
     def suiting(self, text: TextPair, references: References) -> Sequence[str | Mapping[str, Any]]:
         """The measures that the settings name, else those that suit."""
         return suiting(text.target, references) if self.scores is None else self.scores
+
+
+def _with_features(manual: Manual, columns: int) -> Manual:
+    """How a model is used whose sources have so many columns of features."""
+    commands = tuple(command.replace("lines.txt", "table.tsv") for command in manual.commands)
+    beside = " --features 'A;B'" * columns
+    attending = tuple(command.replace(" --to", f"{beside} --to") for command in manual.attending)
+    row = ", ".join(["'one line'", *["'A;B'"] * columns])
+    return manual._replace(commands=commands, attending=attending, python=f"predict([({row})])")
 
 
 def pairs(part: Part, most: int | None = None) -> tuple[list[str], list[str]]:
