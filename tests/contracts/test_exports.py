@@ -65,10 +65,10 @@ class Both(torch.nn.Module):
         return tuple(self.model(source, source_mask, target, target_mask)), tuple(stepped)
 
 
-def build(case):
+def build(case, features=0):
     torch.manual_seed(3)
     settings = {name: value for name, value in CASES[case].items() if name != "kind"}
-    return Seq2Seq(VOCABULARY, VOCABULARY, **{"embedding_size": 6, **settings}).eval()
+    return Seq2Seq(VOCABULARY, VOCABULARY, features, **{"embedding_size": 6, **settings}).eval()
 
 
 def example():
@@ -82,9 +82,12 @@ def example():
     return tuple(sides)
 
 
-@pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.parametrize("case", [*CASES, "letters with features", "transformer with features"])
 def test_a_given_target_and_a_step_of_a_search_are_exported_for_any_number_of_rows(case):
-    both, given = Both(build(case)), example()
+    name, features, _ = case.partition(" with features")
+    both, given = Both(build(name, 6 if features else 0)), example()
+    if features:  # of the sentences with two symbols the first is a feature
+        given[0][given[1][:, 1], 0] = VOCABULARY + 4
     rows = {0: torch.export.Dim("rows", min=2)}
     exported = torch.export.export(both, given, dynamic_shapes=(rows,) * 4, strict=False).module()
     for order in ([0, 1, 2], [2, 0], [1, 1, 0, 2]):
