@@ -45,7 +45,8 @@ class Progress:
             return
         self.last = now
         begin = f"epoch {report.epoch + 1}  step {report.step}  loss {report.loss:.3f}  "
-        middle = f"gradient {report.gradient_norm:.2f}  rate {report.learning_rate:.2e}  "
+        norm = report.gradient_norm
+        middle = f"{'' if norm is None else f'gradient {norm:.2f}  '}rate {report.learning_rate:.2e}  "
         end = f"{report.rate:,.0f} symbols/s  left {duration(report.seconds_left)}"
         line = begin + middle + end
         if self.live:

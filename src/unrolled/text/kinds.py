@@ -163,6 +163,44 @@ class Word(_Spaced):
         return SPACE + word
 
 
+@TOKENIZERS.register("plain_word")
+class PlainWord(Tokenizer):
+    """Words and punctuation marks as ``word`` cuts them, the same symbol after a space and without one.
+
+    ``He said, 'no'.`` is ``He said , ' no ' .``, and comes back with these spaces: for text that is only read.
+    ``vectors``: what words start from, out of a file.
+    """
+
+    kind = "plain_word"
+
+    def __init__(
+        self, *, size: Size = 30_000, min_count: Count = 2, lowercase: bool = False, vectors: Vectors = None
+    ) -> None:
+        super().__init__({"size": size, "min_count": min_count, "lowercase": lowercase, "vectors": vectors})
+
+    def _outline(self) -> Library:
+        outline = Library(models.WordLevel({}, unk_token=SPECIALS[1]))
+        outline.normalizer = _normalizer(self.settings["lowercase"], FOLD)
+        outline.pre_tokenizer = _PIECES
+        return outline
+
+    def _learn(self, counts: list[tuple[str, int]]) -> Any:
+        vocabulary = _listed(counts, self.settings["size"], self.settings["min_count"])
+        return models.WordLevel(vocabulary, unk_token=SPECIALS[1])
+
+    def normalize(self, text: str) -> str:
+        return " ".join(self._cut(text))
+
+    def spelt(self, word: str) -> list[str]:
+        return [word] if self._cut(word) == [word] else []
+
+    def words(self, text: str) -> list[tuple[int, int]]:
+        return _cuts(_PIECES, text)
+
+    def _join(self, tokens: Sequence[str]) -> str:
+        return " ".join(tokens)
+
+
 @TOKENIZERS.register("whitespace")
 class Whitespace(Tokenizer):
     """Text that is tokenised already: cut at white space, joined by single spaces (phonemes, commands, Moses output).

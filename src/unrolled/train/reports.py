@@ -13,7 +13,7 @@ class Step(NamedTuple):
     step: int  # updates so far, this one included
     epoch: int  # from 0
     loss: float  # mean over the predicted symbols of all processes, natural log
-    gradient_norm: float  # Euclidean, before clipping
+    gradient_norm: float | None  # Euclidean, before clipping; None where the model steps its own weights
     learning_rate: float
     symbols: int  # predicted symbols in this update
     rate: float  # predicted symbols a second, lately

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.base.errors import UnrolledError
+from unrolled.base.errors import UnrolledError, UsageError
+from unrolled.base.protocol import Loss
 from unrolled.train import checkpoint, limits, memory, precision, randomness
 from unrolled.train.averaging import AVERAGES
 from unrolled.train.corpus import Batches, Corpus, Portion, all_places, given
@@ -27,6 +28,8 @@ from unrolled.train.settings import TrainSettings
 from unrolled.train.stopping import Stopping
 
 Validate = Callable[[nn.Module], Mapping[str, float]]
+Update = Callable[[nn.Module, Any, float], Loss]
+"""Steps the weights on a batch in place, at a rate; the loss before."""
 
 
 class Trainer:
@@ -35,7 +38,8 @@ class Trainer:
     ``folder`` is where checkpoints go; None keeps nothing on disk. ``record`` is what else describes the run (the
     model's settings, the data): kept in each checkpoint and compared on resuming. ``world``: from the launcher's
     environment if None. ``carried``: what the loss itself keeps from batch to batch (the states of a
-    language model that reads on and on); it goes into checkpoints, each process' own.
+    language model that reads on and on); it goes into checkpoints, each process' own. ``update``: how a batch changes
+    the weights where it is not by an optimiser that is given the gradients of the loss; in one process only.
     """
 
     def __init__(
@@ -48,10 +52,17 @@ class Trainer:
         record: Mapping[str, Any] | None = None,
         world: World | None = None,
         carried: dict[str, Tensor] | None = None,
+        update: Update | None = None,
     ) -> None:
         self.settings = settings = settings or TrainSettings()
         self.folder = Path(folder) if folder is not None else None
         self.world = world or join(settings.device, settings.timeout)
+        self.own_update = update
+        if update is not None and self.world.size > 1:
+            raise UsageError(
+                f"{self.world.size} processes were started, and the weights of this model are stepped in place, by the "
+                "threads of one. Leave --devices out, and give it threads: OMP_NUM_THREADS=2."
+            )
         device = self.world.device
         self.precision = precision.resolve(settings.precision, device)
         self.model = model.to(device)
@@ -139,8 +150,11 @@ class Trainer:
         before, carried = self.run.position.elapsed, dict(self.run.carried)
         with randomness.kept(self.world.device), memory.Peak(self.world.device) as peak:
             started = time.perf_counter()
-            pieces = sum(split.pieces for split in self._collect([portion])) or 1
-            _, _, symbols = self._apply(optimizer, 0.0, [portion])
+            if self.own_update is None:
+                pieces = sum(split.pieces for split in self._collect([portion])) or 1
+                _, _, symbols = self._apply(optimizer, 0.0, [portion])
+            else:
+                pieces, (_, symbols) = 1, self._step_in_place(self.own_update, 0.0, [portion])
             seconds = time.perf_counter() - started
         self.gradients.clear()
         self.run.position.elapsed = before
@@ -153,8 +167,12 @@ class Trainer:
         run, at = self.run, self.run.position
         learning_rate = self.settings.learning_rate * self._factor()
         with randomness.deterministic(self.settings.deterministic):
-            splits = self._collect(portions)
-            loss, norm, symbols = self._apply(run.optimizer, learning_rate, portions)
+            if self.own_update is None:
+                splits = self._collect(portions)
+                loss, norm, symbols = self._apply(run.optimizer, learning_rate, portions)
+            else:
+                splits, norm = [], None
+                loss, symbols = self._step_in_place(self.own_update, learning_rate, portions)
         run.average.updated(run.weights)
         self.gradients.clear()
         at.step += 1
@@ -193,6 +211,17 @@ class Trainer:
         clip(gradients, 1 / max(count, 1), norm, self.settings.clip_norm, self.settings.clip_value)
         step(optimizer, self.gradients.parameters, gradients, learning_rate)
         return loss, norm, int(count)
+
+    def _step_in_place(self, update: Update, learning_rate: float, portions: Sequence[Portion]) -> tuple[float, int]:
+        """What takes the place of gradients and optimiser where the model brings its update: mean loss, symbols."""
+        self.model.train()
+        found = [update(self.model, portion.load(), learning_rate) for portion in portions]
+        total, count = sum(float(one.total) for one in found), sum(one.count for one in found)
+        self._asked = self._interruption.asked
+        self.run.position.elapsed = time.monotonic() - self._started
+        if not math.isfinite(total):
+            raise self._refusal("loss", portions)
+        return total / max(count, 1), count
 
     def _numbers(self, gradients: Sequence[Tensor]) -> tuple[float, float]:
         """The summed loss of this process and the norm of all gradients, in the one wait for the device of a step."""
