@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
-    from unrolled.pipeline import LanguageModel, Model, TextClassifier, TextTagger, Translator
+    from unrolled.pipeline import LanguageModel, Model, TextClassifier, TextTagger, Translator, WordVectors
     from unrolled.runs import train
     from unrolled.runs.estimator import Classifier
 
@@ -25,6 +25,7 @@ _PLACES = {
     "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
     "TextTagger": ("unrolled.pipeline", "TextTagger"),
     "Translator": ("unrolled.pipeline", "Translator"),
+    "WordVectors": ("unrolled.pipeline", "WordVectors"),
     "Explanation": ("unrolled.explain.explanation", "Explanation"),
     "layers": ("unrolled.layers", None),
 }
@@ -37,6 +38,7 @@ __all__ = [
     "TextClassifier",
     "TextTagger",
     "Translator",
+    "WordVectors",
     "layers",
     "load",
     "train",

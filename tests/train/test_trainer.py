@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.base.errors import DataError, SettingsError, UnrolledError
+from unrolled.base.errors import DataError, SettingsError, UnrolledError, UsageError
 from unrolled.base.protocol import Loss
 from unrolled.train.reports import Split, Step, Stopped, Validated
 from unrolled.train.settings import TrainSettings
@@ -387,3 +387,49 @@ def test_the_loop_of_ones_own_has_a_constant_rate_without_a_number_of_steps(toy)
     trainer = Trainer(toy.build(), toy.loss, settings(schedule="one_cycle", learning_rate=0.5, steps=3))
     rates = [trainer.update(batch).learning_rate for _ in range(3)]
     assert rates[1] > rates[2] > 0
+
+
+def test_a_model_may_step_its_own_weights(toy, tmp_path):
+    rates = []
+
+    def update(model, batch, rate):
+        rates.append(rate)
+        total, count = toy.loss(model, batch)
+        weights = list(model.parameters())
+        for weight, step in zip(weights, torch.autograd.grad(total / count, weights), strict=True):
+            weight.data -= rate * step
+        return Loss(total.detach(), count)
+
+    def run(model, folder, **given):
+        chosen = settings(optimizer="sgd", schedule="linear", clip_norm=None, learning_rate=0.1, epochs=2)
+        return Trainer(model, toy.loss, chosen, folder=folder, **given)
+
+    own, plain = toy.build(0.0), toy.build(0.0)
+    reports = list(run(own, tmp_path / "own", update=update).fit(toy.Toy()))
+    wanted = list(run(plain, None).fit(toy.Toy()))
+    for one, two in zip(of(Step, reports), of(Step, wanted), strict=True):
+        assert one.loss == pytest.approx(two.loss, rel=1e-5) and one.symbols == two.symbols
+        assert one.gradient_norm is None and one.learning_rate == two.learning_rate
+    assert rates[0] == pytest.approx(0.1) and rates == sorted(rates, reverse=True) and rates[-1] < 0.02
+    for one, two in zip(own.parameters(), plain.parameters(), strict=True):
+        assert torch.allclose(one, two, atol=1e-6)
+
+    half, rest = toy.build(0.0), toy.build(0.0)
+    torch.nn.utils.vector_to_parameters(torch.zeros(sum(p.numel() for p in rest.parameters())), rest.parameters())
+    for report in run(half, tmp_path / "half", update=update).fit(toy.Toy(), lambda model: {"loss": 1.0}):
+        if isinstance(report, Validated):
+            break
+    list(run(rest, tmp_path / "half", update=update).fit(toy.Toy(), lambda model: {"loss": 1.0}, resume=True))
+    assert all(torch.equal(one, two) for one, two in zip(rest.parameters(), own.parameters(), strict=True))
+    before = [weight.clone() for weight in own.parameters()]
+    trial = run(own, None, update=update).dry_run(toy.Toy())
+    assert trial.symbols > 0 and rates[-1] == 0.0
+    assert all(torch.equal(one, two) for one, two in zip(own.parameters(), before, strict=True))
+
+    with pytest.raises(UnrolledError, match="the loss of this batch is not a finite number"):
+        list(run(own, None, update=lambda model, batch, rate: Loss(torch.tensor(math.nan), 1)).fit(toy.Toy()))
+    many = SimpleNamespace(size=2, rank=0, device=torch.device("cpu"))
+    with pytest.raises(
+        UsageError, match="2 processes were started, and the weights of this model are stepped in place"
+    ):
+        run(own, None, update=update, world=many)

@@ -16,6 +16,7 @@ def explain(
     features: Annotated[
         list[str] | None, typer.Option(help="Features of the text, for a model that reads some; once a column.")
     ] = None,
+    method: Annotated[str | None, typer.Option(help="Words on a plane: pca or tsne.")] = None,
     to: Annotated[
         str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")
     ] = None,
@@ -25,7 +26,8 @@ def explain(
     as_json: options.Json = False,
     device: options.Device = "auto",
 ) -> None:
-    """Show which input words each output word looked at, or on which words before it each word of a text rests."""
+    """Show which input words each output word looked at, on which words before it each word of a text rests, or how
+    words lie."""
     from unrolled.cli.output import draw, tell, tell_json
     from unrolled.explain.explanation import check_suffix
     from unrolled.pipeline import load
@@ -33,7 +35,7 @@ def explain(
 
     if to:
         check_suffix(to)
-    given = {"target": target, "features": features or None, "untrusted": not trusted}
+    given = {"target": target, "features": features or None, "untrusted": not trusted, "method": method}
     show, chosen = load(model, device=device).showing("explain", given)
     found = show(text, **chosen)
     if to:

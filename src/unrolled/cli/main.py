@@ -10,7 +10,20 @@ from typing import Annotated
 import typer
 
 from unrolled.base.errors import UnrolledError
-from unrolled.cli import check, demo, describe, evaluate, explain, generate, predict, score, selfcheck, train, usage
+from unrolled.cli import (
+    check,
+    demo,
+    describe,
+    embed,
+    evaluate,
+    explain,
+    generate,
+    predict,
+    score,
+    selfcheck,
+    train,
+    usage,
+)
 
 app = typer.Typer(
     name="unrolled",
@@ -23,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (demo, check, train, predict, score, evaluate, explain, generate, describe, selfcheck):
+for command in (demo, check, train, predict, score, evaluate, explain, generate, embed, describe, selfcheck):
     name = command.__name__.rsplit(".", 1)[-1]
     app.command(name)(getattr(command, name))
 

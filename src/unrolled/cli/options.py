@@ -47,7 +47,7 @@ TaskName = Annotated[
     str | None,
     typer.Option(
         "--task",
-        help="What is learnt: translate, language_model, …; where not given, what the data look like.",
+        help="What is learnt: translate, language-model, word-vectors, …; where not given, what the data look like.",
         rich_help_panel=HOW,
     ),
 ]

@@ -74,7 +74,7 @@ def train(
 
 
 def _flags(task: str | None, minutes: float | None, seed: int | None, columns: Any) -> dict[str, Any]:
-    flags: dict[str, Any] = {"task": task} if task else {}
+    flags: dict[str, Any] = {"task": task.replace("-", "_")} if task else {}
     training = {name: value for name, value in (("minutes", minutes), ("seed", seed)) if value is not None}
     if training:
         flags["train"] = training

@@ -45,8 +45,18 @@ footer{{margin-top:36px;color:var(--muted);font-size:13px}}
 
 def report(explanations: Sequence[Explanation], scores: Mapping[str, Any] | None = None, title: str = "") -> str:
     """One HTML page. A score is a number, a text, or a mapping with ``value`` and ``protocol``."""
-    title = printable(title) or "What the model looked at"
-    one = len(explanations) == 1
+    heading = "One example" if len(explanations) == 1 else f"{len(explanations)} examples"
+    lead = (
+        "Each row is a word of the output, each column a word of the input. The stronger a cell, the more the model "
+        "drew on that input word when it wrote the output word. Hover over a cell for its number."
+    )
+    articles = "".join(_article(explanation) for explanation in explanations)
+    body = f"{_scores(scores or {})}\n<h2>{heading}</h2>\n{articles}"
+    return page(printable(title) or "What the model looked at", lead, body)
+
+
+def page(title: str, lead: str, body: str) -> str:
+    """A page around ``body``, which is HTML."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -61,11 +71,8 @@ def report(explanations: Sequence[Explanation], scores: Mapping[str, Any] | None
 <body>
 <main>
 <h1 dir="auto">{escape(title)}</h1>
-<p class="lead">Each row is a word of the output, each column a word of the input. The stronger a cell, the more the
-model drew on that input word when it wrote the output word. Hover over a cell for its number.</p>
-{_scores(scores or {})}
-<h2>{"One example" if one else f"{len(explanations)} examples"}</h2>
-{"".join(_article(explanation) for explanation in explanations)}
+<p class="lead">{escape(lead)}</p>
+{body}
 <footer>Made with unrolled. This page is complete in itself and loads nothing.</footer>
 </main>
 </body>

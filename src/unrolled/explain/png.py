@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from unrolled.explain.lettering import reads_right_to_left
-from unrolled.explain.picture import LIGHT, Box, Label, picture
+from unrolled.explain.picture import LIGHT, Box, Label, Picture, picture
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
@@ -22,10 +22,14 @@ _LIKELY = ("noto", "cjk", "hei", "gothic", "ming", "unifont", "droid", "arial", 
 
 def png(explanation: Explanation) -> bytes:
     """The picture as PNG bytes; its words are in the file's Title and Description."""
+    return png_of(picture(explanation))
+
+
+def png_of(layout: Picture) -> bytes:
+    """``png`` of anything that is laid out."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    layout = picture(explanation)
     letters = frozenset("".join(shape.text for shape in layout.shapes if isinstance(shape, Label)))
     families, missing = _fonts(letters)
     height = layout.height + (26 if missing else 0)

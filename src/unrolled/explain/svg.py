@@ -16,7 +16,11 @@ FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','Helvetica Neue',
 
 def svg(explanation: Explanation) -> str:
     """One ``<svg>`` element that stands alone as a file and inside a page."""
-    layout = picture(explanation)
+    return svg_of(picture(explanation))
+
+
+def svg_of(layout: Picture) -> str:
+    """``svg`` of anything that is laid out."""
     name = hashlib.sha256(layout.description.encode("utf-8", "replace") + layout.title.encode("utf-8", "replace"))
     key = f"u{name.hexdigest()[:10]}"
     return "\n".join(

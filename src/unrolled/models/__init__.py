@@ -14,6 +14,7 @@ from unrolled.models.seq2seq import MODELS, Forced, Seq2Seq, Stepped
 from unrolled.models.softmaxes import SOFTMAXES
 from unrolled.models.stepper import TorchStepper
 from unrolled.models.tagger import Tagger
+from unrolled.models.word_vectors import WordVectors
 
 __all__ = [
     "BRIDGES",
@@ -42,5 +43,6 @@ __all__ = [
     "Tagger",
     "TorchStepper",
     "Unrolled",
+    "WordVectors",
     "parts",
 ]

@@ -91,6 +91,12 @@ class Classifier(nn.Module):
         logits = self.output(self.dropout(vector.unsqueeze(1)).squeeze(1))
         return Classified(logits, None if weights is None else self._spread(weights, mask, read.owner))
 
+    def vector(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """What the labels are told by: the pooled vector of each row, [batch, size]."""
+        read = look_up(self.embedding, ids, mask)
+        pooled: Tensor = self.pooling(self.encoder(read.vectors * self.embedding_factor, read.mask))[0]
+        return pooled
+
     def _spread(self, weights: Tensor, mask: Tensor, owner: Tensor | None) -> Tensor:
         """Weights of memory positions as weights of source positions: each shares its own evenly among those it is
         of."""

@@ -119,6 +119,11 @@ class LanguageModel(nn.Module):
         found = said.gather(1, targets[mask].unsqueeze(1)).squeeze(1)
         return found.new_zeros(mask.shape).masked_scatter(mask, found), read.state
 
+    def vector(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The mean of what is known after each symbol of a text, [batch, size]."""
+        output = self.history(self._embed(ids), mask, self.initial(len(ids)))[0]
+        return (output * mask.unsqueeze(2)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+
     # --- step by step ---------------------------------------------------------------------------------------------
 
     def start(self, ids: Tensor, mask: Tensor) -> State:

@@ -207,6 +207,11 @@ class Seq2Seq(nn.Module):
         targets = () if self.pointer is None else (self.pointer.targets[ids],)
         return (sentence, *share, *targets, *self.decoder.start(encoded, self.bridge(encoded)))
 
+    def vector(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The mean of what the encoder makes of each source's places, [batch, memory]."""
+        encoded, _ = self._encode(ids, mask)
+        return encoded.output.sum(dim=1) / encoded.mask.sum(dim=1, keepdim=True)
+
     def step(self, last_ids: Tensor, state: State) -> Stepped:
         """What comes after ``last_ids`` int64 [batch]; BEGIN at first. UsageError for a state of other rows."""
         check_rows(last_ids, state)

@@ -72,7 +72,7 @@ class WordVectors(nn.Module):
         """
         from unrolled.models.kernels.word_vectors.compiled import learn
 
-        weights = self.embedding.weight.numpy(), self.outputs.numpy()
+        weights = self.embedding.weight.detach().numpy(), self.outputs.detach().numpy()
         bag = self.algorithm == "cbow"
 
         def read(number: int, part: np.ndarray) -> Learnt:
@@ -105,9 +105,9 @@ def chances(counts: Sequence[int], subsample: float, power: float) -> Chances:
     seen[: len(SPECIALS)] = 0
     share = seen / max(seen.sum(), 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        keep = np.where(share > 0, np.sqrt(subsample / share) + subsample / share, 1.0) if subsample else np.ones_like(share)
+        keep = np.where(share > 0, np.sqrt(subsample / share) + subsample / share, 1.0)
     first, other = alias(np.where(seen > 0, seen**power, 0.0))
-    return Chances(np.minimum(keep, 1.0), first, other)
+    return Chances(np.minimum(keep, 1.0) if subsample else np.ones_like(keep), first, other)
 
 
 def alias(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

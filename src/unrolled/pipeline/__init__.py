@@ -6,6 +6,7 @@ from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
 from unrolled.pipeline.text_classifier import TextClassifier
 from unrolled.pipeline.text_tagger import TextTagger
 from unrolled.pipeline.translator import Translator
+from unrolled.pipeline.word_vectors import WordVectors
 
 __all__ = [
     "TRAINED",
@@ -17,5 +18,6 @@ __all__ = [
     "TextClassifier",
     "TextTagger",
     "Translator",
+    "WordVectors",
     "load",
 ]

@@ -18,6 +18,7 @@ from unrolled.tasks.generation import Generated, generate, lead_in, unknown_in
 from unrolled.tasks.language_model import LanguageModelling
 from unrolled.tasks.language_scores import Amount, Tally, amount_of, log_probs
 from unrolled.workshop import arguments
+from unrolled.workshop.embedding import line_vectors
 from unrolled.workshop.language_promises import check_promises
 from unrolled.workshop.ngrams import ngram_scores
 from unrolled.workshop.plan import Plan
@@ -57,7 +58,7 @@ class Scored(NamedTuple):
 
 @TRAINED.register("language_model")
 class LanguageModel(Model):
-    """A trained language model: ``generate``, ``complete``, ``score``, ``evaluate``, ``explain``."""
+    """A trained language model: ``generate``, ``complete``, ``score``, ``evaluate``, ``explain``, ``embed``."""
 
     task: LanguageModelling
 
@@ -137,6 +138,12 @@ class LanguageModel(Model):
         """
         check_line(arguments.text("explain", "text", text))
         return explain_text(self.network, self.text, text, ends=self.task.ends, device=self.device)
+
+    def embed(self, lines: Sequence[str]) -> np.ndarray:
+        """Float32 [lines, size]: the mean of what the model knows after each symbol of a line, a text of its own."""
+        lines = arguments.texts("embed", "lines", lines)
+        rows = [lead_in(self.text, line, ends=self.task.ends) for line in lines]
+        return line_vectors(self.network, rows, device=self.device)
 
     # --- numbers --------------------------------------------------------------------------------------------------
 

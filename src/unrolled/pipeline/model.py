@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from unrolled.base.errors import DataError, UsageError, nearest
 from unrolled.base.registry import Registry
 from unrolled.data.parts import Part
+from unrolled.data.vectors import Vectors, write_vectors
 from unrolled.tasks import TASKS, Task
 from unrolled.tasks.vectors import build_network
 from unrolled.workshop import arguments
+from unrolled.workshop.embedding import check_ending, kind_of, tabbed, word_vectors, write_lines
 from unrolled.workshop.parts import PartRow, flat_parts
 from unrolled.workshop.plan import Plan, plan
 from unrolled.workshop.saving import save
@@ -25,11 +28,15 @@ if TYPE_CHECKING:
     from unrolled.text.base import Text
     from unrolled.workshop.promises import Promise
 
-VERBS = ("predict", "score", "evaluate", "explain", "generate")
+VERBS = ("predict", "score", "evaluate", "explain", "generate", "embed")
 """What a trained model may be asked for. Which of them it has, its task decides."""
 
 SHOW = "show_"
 """A verb of the command line is the method ``show_VERB``; its keyword-only parameters are the options that it takes."""
+
+
+ROUND = 1024
+"""Lines whose vectors are found together."""
 
 
 class Shown(NamedTuple):
@@ -66,6 +73,9 @@ class Model(ABC):
     A task's own class is final. It gives the verbs their Python form (``predict(lines)``) and their form for the
     command line (``show_predict``, which yields `Shown`), and the three abstract methods below.
     """
+
+    lacks: ClassVar[Mapping[str, str]] = {}
+    """Of a verb that the task does not have, why, and what does it."""
 
     def __init__(self, plan: Plan, text: Text, network: nn.Module, *, device: str = "auto") -> None:
         from unrolled.train.devices import choose_device
@@ -104,6 +114,52 @@ class Model(ABC):
         """The verbs that this model has."""
         return [verb for verb in VERBS if verb in dir(cls)]
 
+    def vectors(self, side: str | None = None) -> Vectors:
+        """The words of a model that has an embedding of them, and their vectors; ``side``: of which column, e.g.
+        ``"target"``, the first if None. UsageError where there is none."""
+        return word_vectors(self.task, self.text, self.network, side)
+
+    def show_embed(
+        self, file: str | None, *, to: str | None = None, kind: str | None = None, side: str | None = None
+    ) -> Iterator[Shown]:
+        """The vectors of the words; where the model has ``embed`` and is given a ``file``, of each of its lines.
+
+        ``to`` is where they are written, else they are shown. A task whose ``embed`` gives something else than one
+        vector a line (vectors of every word in its place, say) overrides this.
+        """
+        if file is None:
+            yield from self._show_words(to, kind, side)
+        elif kind is not None or side is not None:
+            name = "kind" if kind is not None else "side"
+            raise UsageError(f"embed: --{name} is for the vectors of words. Leave it out, or leave out the file.")
+        else:
+            yield from self._show_lines(file, None if to is None else Path(to))
+
+    def _show_words(self, to: str | None, kind: str | None, side: str | None) -> Iterator[Shown]:
+        vectors = self.vectors(side)
+        tree: dict[str, Any] = {"words": len(vectors.words), "size": int(vectors.matrix.shape[1]), "to": to}
+        if to is not None:
+            write_vectors(to, vectors, kind=kind_of(Path(to), kind))
+            yield Shown("", tree, (f"written: {to}, {tree['words']:,} words, {tree['size']} numbers each",))
+            return
+        for word, row in zip(*vectors, strict=True):
+            yield Shown(f"{word} {' '.join(map(str, row))}", {"word": word, "vector": row.tolist()})
+
+    def _show_lines(self, file: str, to: Path | None) -> Iterator[Shown]:
+        from unrolled.data.lines import lines_of
+
+        if to is not None:
+            check_ending(to)
+        lines = iter(lines_of(file))
+        blocks = (self.embed(block) for block in iter(lambda: list(islice(lines, ROUND)), []))
+        if to is not None:
+            count, size = write_lines(to, blocks)
+            tree: dict[str, Any] = {"lines": count, "size": size, "to": str(to)}
+            yield Shown("", tree, (f"written: {to}, {count:,} lines, {size} numbers each",))
+            return
+        for number, row in enumerate(row for block in blocks for row in block):
+            yield Shown(tabbed(row), {"line": number, "vector": row.tolist()})
+
     def describe(self) -> list[PartRow]:
         """The parts of the network, their parameters and the formula that gives them."""
         return flat_parts(self.network)
@@ -129,8 +185,9 @@ class Model(ABC):
     def __getattr__(self, name: str) -> Any:
         verb = name.removeprefix(SHOW)
         if verb in VERBS:
+            why = f" ({self.lacks[verb]})" if verb in self.lacks else ""
             raise NoVerb(
-                f"{verb}: a model of the task '{self.kind}' does not {verb}. It has: {', '.join(self.verbs())}."
+                f"{verb}: a model of the task '{self.kind}' does not {verb}{why}. It has: {', '.join(self.verbs())}."
             )
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError, known
+from unrolled.base.protocol import END
 from unrolled.data.parts import Part
 from unrolled.data.table import listed
 from unrolled.pipeline.label_tables import bootstrap, class_table, confused, confusion_picture
@@ -18,6 +19,7 @@ from unrolled.tasks.classify import Classify
 from unrolled.tasks.label_scores import confusion, decided, label_scores
 from unrolled.workshop import arguments
 from unrolled.workshop.deciding import answer, explain_label, trust
+from unrolled.workshop.embedding import line_vectors
 from unrolled.workshop.label_promises import check_promises
 from unrolled.workshop.promises import Promise
 from unrolled.workshop.seeing import check_line
@@ -43,7 +45,7 @@ class Answer(NamedTuple):
 
 @TRAINED.register("classify")
 class TextClassifier(Model):
-    """A trained classifier: ``predict``, ``probabilities``, ``evaluate``, ``explain``."""
+    """A trained classifier: ``predict``, ``probabilities``, ``evaluate``, ``explain``, ``embed``."""
 
     task: Classify
 
@@ -63,8 +65,11 @@ class TextClassifier(Model):
         """Float32 [texts, labels]: what each label of each text is given. A text without symbols is one too."""
         lines = arguments.texts("predict", "lines", lines)
         most = None if batch is None else arguments.count("predict", "batch", batch)
-        rows = self.text.tokenizer.encode_ids([" ".join(line.split("\n")) for line in lines])
-        return answer(self.network, rows, len(self.labels), device=self.device, most=most).probabilities
+        return answer(self.network, self._symbols(lines), len(self.labels), device=self.device, most=most).probabilities
+
+    def _symbols(self, lines: Sequence[str]) -> list[list[int]]:
+        found: list[list[int]] = self.text.tokenizer.encode_ids([" ".join(line.split("\n")) for line in lines])
+        return found
 
     def answers(self, lines: Sequence[str], *, batch: int | None = None) -> list[Answer]:
         """Label, probability and all others of each text."""
@@ -78,6 +83,11 @@ class TextClassifier(Model):
             return Answer(self.labels[chosen], float(said[chosen]), ranked)
         names = [self.labels[place] for place in np.flatnonzero(chosen)]
         return Answer(self.text.labels.join(names), float(np.where(chosen, said, 1 - said).prod()), ranked)
+
+    def embed(self, lines: Sequence[str]) -> np.ndarray:
+        """Float32 [lines, size]: the vector of each text by which its label is told."""
+        rows = self._symbols(arguments.texts("embed", "lines", lines))
+        return line_vectors(self.network, [[*row, END] for row in rows], device=self.device)
 
     # --- seeing ---------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.base.protocol import END
 from unrolled.base.registry import Part as Measure
 from unrolled.data.parts import Part
 from unrolled.pipeline import translator_tables as tables
@@ -19,11 +20,13 @@ from unrolled.tasks.judging import Grouping, checked, scored
 from unrolled.tasks.translate import Translate, Translation, pairs, translate
 from unrolled.text.featured import Featured
 from unrolled.workshop import arguments
+from unrolled.workshop.embedding import line_vectors
 from unrolled.workshop.plan import Plan
 from unrolled.workshop.promises import Promise, check_promises
 from unrolled.workshop.seeing import Forced, Span, align, check_line, explain_translation, force, trust
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import nn
 
     from unrolled.explain.explanation import Explanation
@@ -42,7 +45,8 @@ TRUSTED = 50
 
 @TRAINED.register("translate")
 class Translator(Model):
-    """A trained model that turns a text into a text: ``predict``, ``explain``, ``evaluate``, ``score``, ``align``."""
+    """A trained model that turns a text into a text: ``predict``, ``explain``, ``evaluate``, ``score``, ``align``,
+    ``embed``."""
 
     task: Translate
 
@@ -79,6 +83,12 @@ class Translator(Model):
         for line, best in self.stream(lines, search or self.search, batch=batch, prefixes=prefixes):
             found[line] = best
         return found
+
+    def embed(self, lines: Sequence[Source]) -> np.ndarray:
+        """Float32 [lines, size]: the mean of what the encoder makes of each line's places, its end among them."""
+        lines = arguments.sources("embed", "lines", lines, self.text.source)
+        rows = self.text.source.encode_ids(lines)
+        return line_vectors(self.network, [[*row, END] for row in rows], device=self.device)
 
     def stream(
         self,

@@ -156,6 +156,7 @@ class Run:
             record=record,
             world=self.world,
             carried=carried,
+            update=self.task.updating(self.plan.settings),
         )
 
     def dry_run(self) -> Trial:
@@ -269,7 +270,9 @@ def train(
         raise UsageError("train: settings is a tree of settings, e.g. {'train': {'minutes': 3}}.")
     given = sources or Sources(data=str(data) if data is not None else None)
     where = Path(out) if out is not None else Path("runs") / default_name(given)
-    flags = merge([("task", {"task": {"kind": task}} if task else {}), ("settings", settings or {})])[0]
+    flags = merge([("task", {"task": {"kind": task.replace("-", "_")}} if task else {}), ("settings", settings or {})])[
+        0
+    ]
     run = Run(given, where, preset=preset, config=str(config) if config else None, flags=flags, resume=resume)
     progress = Progress(quiet=quiet)
     for sentence in run.said:

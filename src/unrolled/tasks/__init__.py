@@ -7,6 +7,7 @@ from unrolled.tasks import (  # noqa: F401  (they register themselves)
     rouge,
     tag,
     translate,
+    word_vectors,
 )
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, recognise
 

@@ -28,6 +28,10 @@ Carried = dict[str, "Tensor"]
 """What a loss keeps from one batch to the next, by name; each process has its own, and checkpoints hold it."""
 
 
+Update = Callable[["nn.Module", Any, float], Loss]
+"""Steps a network's weights on a batch in place, at a rate; the loss before."""
+
+
 class Batches(Protocol):
     """How rows fall into batches, epoch by epoch: what training asks for (see `unrolled.train.corpus.Batches`), and
     ``remarks``."""
@@ -221,6 +225,13 @@ class Task(ABC, Generic[T]):
 
         ``carried`` is what the loss may read of the batch before and writes for the batch to come; None: nothing.
         """
+
+    def updating(self, settings: Mapping[str, Any]) -> Update | None:  # noqa: ARG002
+        """How a batch changes the weights where it is not by an optimiser that is given the gradients of ``loss``.
+
+        ``settings`` are a run's whole tree.
+        """
+        return None
 
     @abstractmethod
     def validate(self, given: Validation) -> dict[str, float]:

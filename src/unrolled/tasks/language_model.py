@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import islice, tee
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from annotated_types import Ge
 
 from unrolled.base.errors import SettingsError
-from unrolled.base.protocol import BEGIN, END, Loss
+from unrolled.base.protocol import Loss
 from unrolled.base.settings import Tree
 from unrolled.data.documents import Documents, Piece, divide, pieces
 from unrolled.data.parts import Part
 from unrolled.data.table import Table
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation
+from unrolled.tasks.running import encoded_pieces, store_pieces
 from unrolled.tasks.sizing import LOOKED_AT, Side
 from unrolled.text.running import RunningText
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from unrolled.data.store import Encoder, Store
     from unrolled.data.streams import Pieces
     from unrolled.models.language_model import LanguageModel
-
-CHUNK = 4096
-"""Pieces of text that are encoded together."""
 
 HEAD = 500
 """Rows that are looked at to tell what a document is."""
@@ -148,23 +146,10 @@ class LanguageModelling(Task[RunningText]):
 
     def encoded(self, part: Part, text: RunningText) -> Iterator[tuple[Piece, list[int]]]:
         """Each piece of a part's text with its symbols, BEGIN before a document and END after one."""
-        stream = pieces(part, self.documents)
-        while found := list(islice(stream, CHUNK)):
-            rows = text.encode_ids([piece.text for piece in found])
-            for piece, row in zip(found, rows, strict=True):
-                yield piece, [*[BEGIN][: piece.begins], *row, *[END][: piece.ends and self.ends]]
+        yield from encoded_pieces(part, self.documents, text.encode_ids, ends=self.ends)
 
     def store(self, folder: Path, part: Part, text: RunningText, mark: str) -> Store:
-        from unrolled.data.store import Store
-
-        places, rows = tee(self.encoded(part, text))
-        return Store.build(
-            folder,
-            {"text": (row for _, row in rows)},
-            places=(piece.place for piece, _ in places),
-            vocabulary_sizes={"text": text.vocabulary_size},
-            fingerprint=mark,
-        )
+        return store_pieces(folder, self.encoded(part, text), text.vocabulary_size, mark)
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
         from unrolled.data.streams import Streams

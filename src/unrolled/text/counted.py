@@ -74,7 +74,7 @@ class CountedText(Text):
         return CountedText(tokenizer, counts)
 
     def about(self) -> dict[str, str]:
-        return {"text": f"{self.tokenizer.about()}, {sum(self.counts[len(SPECIALS):]):,} words in all"}
+        return {"text": f"{self.tokenizer.about()}, {sum(self.counts[len(SPECIALS) :]):,} words in all"}
 
     @property
     def vocabulary_size(self) -> int:

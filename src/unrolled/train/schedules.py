@@ -98,6 +98,19 @@ class OneCycle(Schedule):
         return self.end + (1 - self.end) * (1 + math.cos(math.pi * fallen)) / 2
 
 
+@SCHEDULES.register("linear")
+class Linear(Schedule):
+    """A straight rise, then a straight fall to ``end`` (word2vec: Mikolov et al. 2013, arXiv:1301.3781, §4.2)."""
+
+    def __init__(self, *, warmup: Warmup = 0.0, end: Annotated[float, Interval(ge=0, le=1)] = 0.004) -> None:
+        super().__init__(warmup)
+        self.end = end
+
+    def factor(self, progress: Progress) -> float:
+        fallen = 1 - (1 - self.end) * progress.share
+        return min(fallen, max(FLOOR, self.warmed(progress)))
+
+
 @SCHEDULES.register("exponential")
 class Exponential(Schedule):
     """A straight rise, then 1 until ``hold``, a share of the run, then ever less by the same factor, to ``end``.

@@ -105,9 +105,7 @@ def _kept(draws: Draws, chance: float) -> bool:
     return (draws.bits() & 0xFFFFFFFF) * 2.0**-32 < chance
 
 
-def _predict(
-    vectors: Matrix, outputs: Matrix, inputs: list[int], word: int, noise: list[int], rate: float
-) -> float:
+def _predict(vectors: Matrix, outputs: Matrix, inputs: list[int], word: int, noise: list[int], rate: float) -> float:
     hidden = vectors[inputs].mean(axis=0)
     targets = [word, *noise]
     said = 1 / (1 + np.exp(-(outputs[targets] @ hidden).astype(np.float64)))
