@@ -59,7 +59,13 @@ def test_it_learns_what_can_be_known_and_no_more(model, spoken):
     least = 3 * math.log(2) / 7
     assert least - 0.06 < scores["loss"].value < least + 0.08
     assert scores["word_perplexity"].value == pytest.approx(scores["perplexity"].value)
-    assert type(model) is unrolled.LanguageModel and model.verbs() == ["score", "evaluate", "explain", "generate"]
+    assert type(model) is unrolled.LanguageModel and model.verbs() == [
+        "score",
+        "evaluate",
+        "explain",
+        "generate",
+        "embed",
+    ]
 
 
 def test_a_score_is_the_sum_of_what_the_steps_say(model):
@@ -141,7 +147,7 @@ def test_the_verbs_of_the_command_line(run, spoken, tmp_path):
     alike = json.loads(run("evaluate", folder, spoken / "test.txt", "--compare", folder, "--json").out)["compare"]
     assert alike[0] | {"model": ""} == alike[1] | {"model": ""}
     refused = run("predict", folder)
-    assert refused.code == 2 and "does not predict. It has: score, evaluate, explain, generate." in refused.err
+    assert refused.code == 2 and "does not predict. It has: score, evaluate, explain, generate, embed." in refused.err
     checked = run("selfcheck", folder, "--lines", 16)
     assert checked.code == 0 and checked.out.count("holds") == 6
     described = run("describe", folder)

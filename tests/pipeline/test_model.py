@@ -26,7 +26,9 @@ def test_the_class_is_that_of_the_task(trained):
 
 def test_a_verb_that_there_is_not_names_those_that_there_are(trained, run):
     model = unrolled.load(trained.folder)
-    wanted = "generate: a model of the task 'translate' does not generate. It has: predict, score, evaluate, explain."
+    wanted = (
+        "generate: a model of the task 'translate' does not generate. It has: predict, score, evaluate, explain, embed."
+    )
     with pytest.raises(UsageError, match=wanted):
         model.generate("x")
     assert not hasattr(model, "generate")

@@ -60,7 +60,7 @@ def test_it_learns_which_words_decide(model, judged):
     table = [line.split("\t") for line in (judged / "test.tsv").read_text().splitlines()]
     scores = {score.name: score.value for score in model.evaluate([row[1] for row in table], [row[0] for row in table])}
     assert scores["accuracy"] >= 0.97 and scores["macro_f1"] >= 0.97 and scores["calibration_error"] < 0.1
-    assert type(model) is unrolled.TextClassifier and model.verbs() == ["predict", "evaluate", "explain"]
+    assert type(model) is unrolled.TextClassifier and model.verbs() == ["predict", "evaluate", "explain", "embed"]
     assert model.labels == ("good", "poor")
     assert model.predict(["the film was lovely", "the film was awful"]) == ["good", "poor"]
 
@@ -127,7 +127,7 @@ def test_the_verbs_of_the_command_line(run, judged, tmp_path):
     assert seen.code == 0 and "lovely" in seen.out and "good (" in seen.out
     checked = run("selfcheck", folder, "--lines", 16)
     assert checked.code == 0 and checked.out.count("holds") == 5
-    assert "Task: classify. It does: predict, evaluate, explain." in run("describe", folder).out
+    assert "Task: classify. It does: predict, evaluate, explain, embed." in run("describe", folder).out
     card = (folder / "README.md").read_text()
     assert "pipeline_tag: text-classification" in card and "How far to trust its attention" in card
 

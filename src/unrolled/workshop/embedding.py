@@ -37,7 +37,9 @@ def word_vectors(task: Task[Any], text: Any, network: Any, column: str | None) -
     Where words after a space are other symbols than words without, the former are taken. Subwords and letters go by
     the names of their symbols. UsageError where the task has no embedding, or none of this column.
     """
-    found = {side.column: side for side in sides(task, text)}
+    from unrolled.layers import Embedding
+
+    found = {side.column: side for side in sides(task, text) if isinstance(side.embedding(network), Embedding)}
     if not found:
         raise UsageError(
             "embed: this model has no vectors of words by themselves. Give it lines to read: embed MODEL FILE."
