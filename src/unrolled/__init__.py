@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from unrolled.pipeline import LanguageModel, Model, TextClassifier, TextTagger, Translator, WordVectors
     from unrolled.runs import train
     from unrolled.runs.estimator import Classifier
+    from unrolled.runs.tag_estimator import Tagger
 
 _PLACES = {
     "train": ("unrolled.runs", "train"),
     "Classifier": ("unrolled.runs.estimator", "Classifier"),
     "Model": ("unrolled.pipeline", "Model"),
     "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
+    "Tagger": ("unrolled.runs.tag_estimator", "Tagger"),
     "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
     "TextTagger": ("unrolled.pipeline", "TextTagger"),
     "Translator": ("unrolled.pipeline", "Translator"),
@@ -35,6 +37,7 @@ __all__ = [
     "Explanation",
     "LanguageModel",
     "Model",
+    "Tagger",
     "TextClassifier",
     "TextTagger",
     "Translator",

@@ -201,3 +201,55 @@ def test_another_column_is_learnt_where_it_is_named(tmp_path, folder):
     (tmp_path / "t.conllu").write_text(text)
     model = train(tmp_path / "t.conllu", out=tmp_path / "out", settings=settings | {"train": {"steps": 1}}, quiet=True)
     assert model.kinds == ("nsubj", "root")
+
+
+def test_a_tag_is_explained_by_its_words_and_its_characters(run, folder, names, pos, tmp_path):
+    seen = names.explain(["mr", "Kilu", "badot", "."])
+    assert seen.target[1] == "Kilu/S-PER" and seen.weights.shape == (4, 4) and seen.method == "erasure"
+    (one,) = names.answers([["mr", "Kilu", "badot", "."]])
+    assert np.exp(seen.log_probs) == pytest.approx(one.probabilities, abs=1e-5)
+    by_letter = pos.explain("mr badot.", 1)
+    assert by_letter.source == ("(the word)", *"badot") and by_letter.target == ("badot/VERB",)
+    assert by_letter.weights[0].argmax() == 5  # the ending decides
+    with pytest.raises(UsageError, match="word 3 was asked for; the sentence has the words 0 to 2"):
+        pos.explain("mr badot.", 3)
+    with pytest.raises(DataError, match="the sentence is empty"):
+        pos.explain("  ")
+    shown = run("explain", folder / "pos", "mr badot.", "--word", 2, "--to", tmp_path / "seen.svg")
+    assert shown.code == 0 and (tmp_path / "seen.svg").read_text().startswith("<svg")
+
+
+def test_given_tags_are_scored(run, folder, names, pos):
+    words = [["mr", "Kilu", "badot", "."]]
+    (right,), (wrong,) = (names.score(words, [tags]) for tags in (["O", "B-PER", "O", "O"], ["O", "O", "O", "O"]))
+    assert right.log_probability > wrong.log_probability and len(right.words) == 4
+    (one,) = names.answers(words)
+    assert one.log_probability == pytest.approx(right.log_probability, abs=1e-5)
+    (plain,) = pos.score(words, [["NOUN", "PROPN", "VERB", "PUNCT"]])
+    assert plain.log_probability == pytest.approx(sum(plain.words), abs=1e-5)
+    rows = [json.loads(line) for line in run("score", folder / "names", folder / "test.txt", "--json").out.splitlines()]
+    assert len(rows) == 41 and rows[-1]["log_prob"] == pytest.approx(sum(row["log_prob"] for row in rows[:-1]))
+    with pytest.raises(DataError, match="sentence 0, word 1: I-PER after O"):
+        names.score(words, [["O", "I-PER", "O", "O"]])
+
+
+def test_json_lines_come_back_with_other_spans(run, folder, tmp_path):
+    text = '{"id": 1.50, "text": "mr Kilu badot.", "spans": []}\n\n{"text": "poran"}\n'
+    (tmp_path / "a.jsonl").write_text(text)
+    said = text.replace("[]", '[{"start": 3, "end": 7, "label": "PER"}]').replace('poran"', 'poran", "spans": []')
+    assert run("predict", folder / "names", tmp_path / "a.jsonl").out == said
+    refused = run("predict", folder / "pos", tmp_path / "a.jsonl")
+    assert refused.code == 2 and "holds spans of words, and this model gives each word its own tag" in refused.err
+
+
+def test_words_start_from_vectors_of_a_file_also_those_that_training_never_sees(folder, tmp_path):
+    vectors = "".join(f"{word} {number / 9} 0.5 -0.25\n" for number, word in enumerate(["mr", "badot", "unseen", "."]))
+    (tmp_path / "vectors.txt").write_text(vectors)
+    network = SMALL["model"] | {"embedding_size": 3}
+    settings = {"text": {"tokenizer": {"vectors": {"kind": "frozen", "file": str(tmp_path / "vectors.txt")}}}}
+    settings |= {"model": network, "train": SMALL["train"] | {"epochs": None, "steps": 3}}
+    model = train(folder / "test.conllu", task="tag", out=tmp_path / "out", settings=settings, quiet=True)
+    known = model.text.tokenizer.id_of("unseen")
+    assert known > 3 and not model.network.rare[model.text.tokenizer.id_of("badot")] and model.network.rare.any()
+    again = unrolled.load(tmp_path / "out")
+    assert np.array_equal(model.marginals([["unseen", "x"]])[0], again.marginals([["unseen", "x"]])[0])

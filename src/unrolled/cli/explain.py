@@ -17,6 +17,9 @@ def explain(
         list[str] | None, typer.Option(help="Features of the text, for a model that reads some; once a column.")
     ] = None,
     method: Annotated[str | None, typer.Option(help="Words on a plane: pca or tsne.")] = None,
+    word: Annotated[
+        int | None, typer.Option(min=1, help="Tagging: from which of its characters this word's tag was read, from 1.")
+    ] = None,
     to: Annotated[
         str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")
     ] = None,
@@ -35,7 +38,7 @@ def explain(
 
     if to:
         check_suffix(to)
-    given = {"target": target, "features": features or None, "untrusted": not trusted, "method": method}
+    given = {"target": target, "features": features or None, "untrusted": not trusted, "method": method, "word": word}
     show, chosen = load(model, device=device).showing("explain", given)
     found = show(text, **chosen)
     if to:

@@ -12,6 +12,7 @@ from unrolled.data.jsonlines import open_jsonl
 from unrolled.data.opening import first_bytes, regular_file
 from unrolled.data.sentences import is_conll, open_conll, open_conllu
 from unrolled.data.table import Columns, Table
+from unrolled.data.tagged_json import open_chunks, open_spans, open_tokens, tagged_kind
 
 FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "tsv": open_tsv,
@@ -22,6 +23,9 @@ FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "running": open_running,
     "conll": open_conll,
     "conllu": open_conllu,
+    "spans": open_spans,
+    "chunks": open_chunks,
+    "tokens": open_tokens,
 }
 
 SUFFIXES = {
@@ -37,6 +41,13 @@ SUFFIXES = {
     ".bio": "conll",
     ".iob": "conll",
     ".conllu": "conllu",
+}
+
+
+SAID = {
+    "spans": "Each line is a text with spans.",
+    "chunks": "Each line is a text in pieces, some of them entities.",
+    "tokens": "Each line is a list of words with a list of tags.",
 }
 
 
@@ -64,11 +75,15 @@ def named_format(path: Path) -> str | None:
 def guess_format(path: Path) -> tuple[str, list[str]]:
     """(format, what to say about it) of a file."""
     named = named_format(path)
-    if named not in ("tsv", None):
+    if named not in ("tsv", "jsonl", None):
         return named, []
-    sentences = is_conll(path) if not first_bytes(path).startswith(b"PAR1") else None
-    if sentences:
-        return sentences, ["A word a line, blank lines between sentences: CoNLL."]
+    if not first_bytes(path).startswith(b"PAR1"):
+        tagged = tagged_kind(path) if named != "tsv" else None
+        if tagged:
+            return tagged, [SAID[tagged]]
+        sentences = is_conll(path) if named != "jsonl" else None
+        if sentences:
+            return sentences, ["A word a line, blank lines between sentences: CoNLL."]
     if named:
         return named, []
     if first_bytes(path).startswith(b"PAR1"):

@@ -10,6 +10,7 @@ from unrolled.base.errors import DataError
 from unrolled.data import conll
 from unrolled.data.opening import Report, Wrong, read_lines, refuse
 from unrolled.data.table import Columns, Row, Table, listed, select, wanted
+from unrolled.text.spans import writes_span
 
 TAB = "\t"
 
@@ -92,13 +93,12 @@ def is_conll(path: Path) -> str | None:
     """``conllu`` or ``conll`` where a file's first lines are a word each, in sentences; None where they are not.
 
     Blank lines part blocks of which one at least has several lines; every line has as many columns, two at least, no
-    first cell holds a space, and what stands last comes again and again.
+    first cell holds a space, and what stands last comes again and again, or is O, B-X, I-X, ….
     """
     lines = [text for _, text in islice(read_lines(path, lambda _: None), LOOKED_AT) if text is not None]
-    if any("\t" in text for text in lines):
-        rows = [text.split("\t") for text in lines if text.strip() and not text.startswith(("#", "-DOCSTART-"))]
-    else:
-        rows = [text.split(" ") for text in lines if text.strip() and not text.startswith(("# ", "-DOCSTART-"))]
+    full = [text for text in lines if text.strip() and not text.startswith("-DOCSTART-")]
+    tab = any(TAB in text for text in full)
+    rows = [text.split(TAB if tab else " ") for text in full if not text.startswith("#" if tab else "# ")]
     widths = {len(row) for row in rows}
     blank = [not text.strip() for text in lines]
     parted = any(here and not before for before, here in pairwise(blank))
@@ -108,4 +108,5 @@ def is_conll(path: Path) -> str | None:
     if widths == {conll.UNIVERSAL} and all(row[0][:1].isdigit() for row in rows):
         return "conllu"
     last = {row[-1] for row in rows}
-    return "conll" if len(last) * 2 <= len(rows) and not any(" " in row[0].strip() for row in rows) else None
+    few = len(last) * 2 <= len(rows) or all(writes_span(tag) for tag in last)
+    return "conll" if few and not any(" " in row[0].strip() for row in rows) else None

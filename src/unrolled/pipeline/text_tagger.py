@@ -17,14 +17,17 @@ from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.pipeline.tag_tables import TagTable, compare_spans, compare_words
 from unrolled.pipeline.tagged_files import pieces
 from unrolled.tasks.base import texts_of
-from unrolled.tasks.tag import Tag
+from unrolled.tasks.tag import Tag, check_tags
+from unrolled.text.kinds import read_words
 from unrolled.text.spans import Span
 from unrolled.workshop import arguments
 from unrolled.workshop.promises import Promise
 from unrolled.workshop.tag_promises import check_promises
+from unrolled.workshop.tag_seeing import explain_tags, explain_word
 from unrolled.workshop.tagging import Tagging, tag_rows
 
 if TYPE_CHECKING:
+    from unrolled.explain.explanation import Explanation
     from unrolled.tasks.scores import Score
 
 Sentences = Sequence[Sequence[str]]
@@ -44,6 +47,13 @@ class Answer(NamedTuple):
     log_probability: float  # natural log, of all tags together
 
 
+class Scored(NamedTuple):
+    """Given tags by the model: natural logarithms."""
+
+    log_probability: float  # of all tags of the sentence together
+    words: list[float]  # of each word's tag, whatever the others are
+
+
 @TRAINED.register("tag")
 class TextTagger(Model):
     """A trained tagger: ``predict``, ``evaluate``, ``score``, ``explain``."""
@@ -55,6 +65,10 @@ class TextTagger(Model):
         """What a word, or a span of words, may be called."""
         names: tuple[str, ...] = self.text.tags.kinds
         return names
+
+    @property
+    def _writes_spans(self) -> bool:
+        return self.text.tags.scheme is not None
 
     # --- answers --------------------------------------------------------------------------------------------------
 
@@ -96,7 +110,39 @@ class TextTagger(Model):
         sure = [float(row[tag]) for row, tag in zip(one.marginals, one.tags, strict=True)]
         return Answer(list(words), tags, spans, sure, one.log_probability)
 
+    # --- seeing ---------------------------------------------------------------------------------------------------
+
+    def explain(self, sentence: Sequence[str] | str, word: int | None = None) -> Explanation:
+        """What each tag was read from: the words of the sentence, each taken away in turn; or with ``word`` (from 0)
+        what the tag of that word was read from in it: the word as a whole, and each of its characters.
+
+        ``sentence`` is a list of words, or a text out of which they are cut. DataError where it has none.
+        """
+        words = _words(sentence)
+        if not words:
+            raise DataError("explain: the sentence is empty. Give one word at least.")
+        if word is None:
+            return explain_tags(self.network, self.text, words, device=self.device)
+        if not 0 <= word < len(words):
+            raise UsageError(f"explain: word {word} was asked for; the sentence has the words 0 to {len(words) - 1}.")
+        return explain_word(self.network, self.text, words, word, device=self.device)
+
     # --- numbers --------------------------------------------------------------------------------------------------
+
+    def score(self, sentences: Sentences, tags: Sentences) -> list[Scored]:
+        """How probable the model finds given tags: of each sentence all of them together, and each word's own.
+
+        UsageError for tags that break the scheme; DataError for one that no training row has.
+        """
+        sentences, tags = arguments.tagged("score", sentences, tags)
+        given = []
+        for row, one in enumerate(tags):
+            given.append(self.text.tags.encode(one, [f"sentence {row}, word {word}" for word in range(len(one))]))
+        found = self._tagged(sentences, given)
+        return [
+            Scored(one.log_probability, np.log(np.maximum(one.marginals[np.arange(len(ids)), ids], 1e-30)).tolist())
+            for one, ids in zip(found, given, strict=True)
+        ]
 
     def evaluate(self, sentences: Sentences, tags: Sentences) -> list[Score]:
         """Accuracy of the words, and F1 of spans (exact, partial, …) where the tags write some; each with its
@@ -130,7 +176,11 @@ class TextTagger(Model):
         return [cells(row[0]) for row in rows], [cells(row[1]) for row in rows]
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
-        given = None if file is None else [piece.words for piece in islice(pieces(file, self.task), count)]
+        given = (
+            None
+            if file is None
+            else [piece.words for piece in islice(pieces(file, self.task, spans=self._writes_spans), count)]
+        )
         if given is not None and not any(given):
             raise DataError(f"selfcheck: {file}: no sentence holds a word. Give some text, or no file.")
         return check_promises(self, given, count)
@@ -140,10 +190,32 @@ class TextTagger(Model):
     def show_predict(self, file: str, *, batch: int | None = None, spaces: bool = False) -> Iterator[Shown]:
         """A CoNLL or CoNLL-U file with the model's tags and all else as it was; of other text each line as
         ``word/tag``, its words cut at white space alone with ``spaces``."""
-        held = pieces(file, self.task, spaces=spaces)
+        held = pieces(file, self.task, spans=self._writes_spans, spaces=spaces)
         while part := list(islice(held, ROUND)):
             for piece, one in zip(part, self.answers([piece.words for piece in part], batch=batch), strict=True):
-                yield Shown(piece.write(one.tags), self._tree(one), end="")
+                yield Shown(piece.write(one.tags, one.spans), self._tree(one), end="")
+
+    def show_explain(self, line: str, *, word: int | None = None) -> Explanation:
+        """As ``explain``; ``word`` counts from 1."""
+        return self.explain(line, None if word is None else word - 1)
+
+    def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
+        """One result a sentence, then one of all."""
+        total, count, held = 0.0, 0, iter(part.rows())
+        while rows := list(islice(held, ROUND)):
+            for row in rows:
+                check_tags(part, row.place, cells(row.fields[1]), self.text.tags)
+            words, tags = [cells(row.fields[0]) for row in rows], [cells(row.fields[1]) for row in rows]
+            for one, said, names in zip(self.score(words, tags), words, tags, strict=True):
+                total, count = total + one.log_probability, count + len(said)
+                tree: dict[str, Any] = {"log_prob": one.log_probability, "words": len(said)}
+                if tokens:
+                    tree["tokens"] = [list(each) for each in zip(said, names, one.words, strict=True)]
+                yield Shown(f"{one.log_probability:.4f}\t{len(said)}\t{one.log_probability / len(said):.4f}", tree)
+        mean = total / max(count, 1)
+        protocol = "log p(tags | words), all tags of a sentence together, natural log"
+        tree = {"log_prob": total, "words": count, "per_word": mean, "protocol": protocol}
+        yield Shown("", tree, (f"{count:,} words: log-probability {total:.2f}, {mean:.4f} a word", f"({protocol})"))
 
     def predict_file(self, file: str | Path, to: str | Path) -> Path:
         """Write ``file`` with the model's tags to ``to``, as `show_predict` does, whole or not at all."""
@@ -190,3 +262,9 @@ class TextTagger(Model):
             gold, mine, beside = (self._spans(one)[0] for one in (tags, answers, theirs))
             rows.insert(0, compare_spans(gold, mine, beside))
         return "Against the other: paired bootstrap over sentences, 95 % interval", rows
+
+
+def _words(sentence: Sequence[str] | str) -> list[str]:
+    if isinstance(sentence, str):
+        return [sentence[start:stop] for start, stop in read_words(sentence)]
+    return arguments.texts("explain", "sentence", sentence)

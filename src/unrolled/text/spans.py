@@ -90,6 +90,11 @@ def allowed(before: str, tag: str, scheme: Scheme) -> bool:
     return (same and tag[0] in "IE") if before[0] in "BI" else tag[0] in "OBS"
 
 
+def writes_span(tag: str) -> bool:
+    """Whether a tag is O, or one of a word in a span in some scheme."""
+    return _known(tag, "bioes")
+
+
 def _begins(before: str, tag: str, scheme: Scheme) -> bool:
     """Whether no span reaches from the word of ``before`` to that of ``tag``, where the scheme allows the pair."""
     if scheme == "bioes":

@@ -15,7 +15,7 @@ from unrolled.base.protocol import END, UNKNOWN
 from unrolled.base.registry import Part
 from unrolled.text.base import Rows, Text
 from unrolled.text.labelled import Labels, UnseenLabel
-from unrolled.text.spans import OUTSIDE, Scheme, Span, allowed, converted, spans_of, tags_of
+from unrolled.text.spans import OUTSIDE, Scheme, Span, allowed, converted, spans_of, tags_of, writes_span
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 
 TAB = "\t"
@@ -28,7 +28,6 @@ LONGEST = 40
 """Characters of a word that are read; of a longer one its beginning and its end."""
 
 _WHITE = re.compile(r"[\s\x1c-\x1f]+")
-_SPAN = re.compile(r"O|[BIES]-.+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,7 +271,7 @@ def scheme_of(sentences: Sequence[Sequence[str]]) -> Scheme | None:
     """The scheme that all tags follow, None where they write no spans. Where none is followed throughout, the one that
     most sentences follow: reading the tags then names the place."""
     tags = {tag for sentence in sentences for tag in sentence}
-    if not tags or not all(_SPAN.fullmatch(tag) for tag in tags) or tags == {OUTSIDE}:
+    if not tags or not all(map(writes_span, tags)) or tags == {OUTSIDE}:
         return None
     kinds = {tag[0] for tag in tags}
     if kinds & {"E", "S"}:
