@@ -6,6 +6,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.data.readers import open_table
 from unrolled.tasks import TASKS
 from unrolled.tasks.feature_columns import columns_of, guess, sources_of
+from unrolled.workshop.sources import open_sources
 
 
 @pytest.mark.parametrize(
@@ -113,3 +114,14 @@ def test_the_doctor_reads_them_as_features(tmp_path, run) -> None:
     found = run("check", train)
     assert found.code == 3
     assert "error: train: the features 'features' are empty in every row: leave the column out" in found.out
+
+
+@pytest.mark.parametrize("chosen", [None, ["form", "features", "lemma"]])
+def test_a_run_takes_the_columns_by_their_names(tmp_path, chosen) -> None:
+    rows = [("form", "features", "lemma"), *((form, tags, lemma) for lemma, tags, form in INFLECTED)]
+    data = {"columns": chosen, "wrong_lines": "refuse", "valid_share": 0.1, "valid_rows": 5}
+    task = TASKS["translate"](features="features")
+    assert task.columns == ("source", "features", "target")
+    found = open_sources({"train": table(tmp_path, rows)}, task, data)
+    taken = sorted(row.fields for part in (found.train, found.valid) for row in part.rows())
+    assert taken == sorted(INFLECTED)

@@ -78,7 +78,6 @@ def test_features_come_first_and_each_column_has_its_own_symbols() -> None:
     assert read.tokens == ["V", "PST", "en", "w", "a", "l", "k"]
     assert [line[start:end] for start, end in read.spans] == read.tokens
     assert [source.vocabulary[one] for one in read.ids] == read.tokens
-    assert source.lead(read.ids) == 3
     assert max(read.ids[3:]) < source.border <= min(read.ids[:3])
     assert source.vocabulary_size == len(source.vocabulary) == source.border + source.features_size
     assert source.encode_ids([line]) == [read.ids]

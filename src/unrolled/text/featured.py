@@ -92,10 +92,6 @@ class Featured:
         bounds = [(first, first + UNKNOWN) for first, _ in self._columns()]
         return [next((unknown for first, unknown in reversed(bounds) if one >= first), UNKNOWN) for one in ids]
 
-    def lead(self, ids: Iterable[int]) -> int:
-        """How many of the symbols of a source are features."""
-        return sum(one >= self.border for one in ids)
-
     def encode(self, line: str) -> Encoded:
         return self.encode_batch([line])[0]
 
