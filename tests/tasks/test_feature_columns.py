@@ -19,6 +19,8 @@ from unrolled.workshop.sources import open_sources
         (["style", "lang"], ("lang", "de", "style", "en"), (1, 2, 0, 3)),
         ([4, "x"], ("x", "src", "trg", "z"), (1, 3, 0, 2)),
         (["tag"], ("translation", "tag", "source"), (2, 1, 0)),
+        ([2], ("tags", "lemma", "form"), (1, 0, 2)),  # the number is that of a table without names
+        ([2], ("tags", "style", "form"), (0, 1, 2)),
     ],
 )
 def test_source_and_target_are_the_others(features, columns, places) -> None:

@@ -37,7 +37,7 @@ def columns_of(features: Sequence[Column], columns: Sequence[str]) -> tuple[int,
     Source and target are the columns that are called so, else the first and the next of the others. SettingsError for
     features that are not there, and where too few columns remain.
     """
-    beside = [_place(one, columns) for one in features]
+    beside = [_place(one, columns) for one in _by_name(features, columns)]
     if len(set(beside)) < len(beside):
         raise SettingsError(f"[task.features] {listed([str(one) for one in features])}: a column is named twice.")
     others = [place for place in range(len(columns)) if place not in beside]
@@ -75,10 +75,8 @@ def sources_of(features: Sequence[Column], columns: Sequence[str], *, named: boo
     where training went by names and these columns have none, the source is the first. SettingsError where it is not
     told which is which.
     """
+    features = _by_name(features, columns)
     numbers = all(isinstance(one, int) for one in features)
-    called = _called(FEATURES, columns, range(len(columns))) if named and numbers else None
-    if called is not None and len(features) == 1:  # the table that was trained on had no names
-        features, numbers = [columns[called]], False
     if len(columns) == len(features) + 1:
         if named and not numbers:
             beside = tuple(_place(one, columns) for one in features)
@@ -87,6 +85,15 @@ def sources_of(features: Sequence[Column], columns: Sequence[str], *, named: boo
         order = sorted(whole[: len(columns)])
         return tuple(order.index(place) for place in whole[: len(columns)])
     return columns_of(features, columns)[:-1]
+
+
+def _by_name(features: Sequence[Column], columns: Sequence[str]) -> Sequence[Column]:
+    """``features``, by name where their one number leads to a column whose name says source or target: the number is
+    that of a table without names, and this one has some, in another order."""
+    one, called = features[0], _called(FEATURES, columns, range(len(columns)))
+    if len(features) > 1 or called is None or not isinstance(one, int) or one > len(columns):
+        return features
+    return [columns[called]] if _called((*SOURCES, *TARGETS), columns, [one - 1]) is not None else features
 
 
 def _place(one: Column, columns: Sequence[str]) -> int:
