@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from unrolled.base.errors import UsageError
 from unrolled.base.protocol import BEGIN, END, PAD, SPECIALS, SPELLED_BEGIN, SPELLED_END, UNKNOWN
-from unrolled.layers import Embedding
+from unrolled.layers import CELLS, Embedding
 from unrolled.models.two_ways import TwoWayReader
 
 READING = ("character_size", "filters", "highways", "cell", "layers", "residual")
@@ -29,6 +29,11 @@ class Looked(NamedTuple):
 def look_up(table: Embedding | Contextual, ids: Tensor, mask: Tensor) -> Looked:
     """Read ``ids`` int64 [batch, symbols] as ``mask`` has it: a position a symbol, or a word."""
     return table.read(ids, mask) if isinstance(table, Contextual) else Looked(table(ids), mask, None)
+
+
+def size_of(settings: Mapping[str, Any]) -> int:
+    """How many numbers the vectors of an `Elmo` of these settings have."""
+    return 2 * CELLS.build(settings["cell"], 1).output_size
 
 
 class Mixture(nn.Module):
@@ -89,18 +94,27 @@ class Contextual(nn.Module):
         self.reader.eval()
         return self
 
-    def forward(self, spellings: Tensor, mask: Tensor) -> Tensor:
-        """Vectors [batch, words, size] of ``spellings`` int64 [batch, words, length], each [BEGIN, …, END] and PAD
-        behind; ``mask`` bool [batch, words]. What stands at the beginning and the end of texts is put around them."""
-        batch, words, length = spellings.shape
-        ends = mask.sum(dim=1)
-        around = spellings.new_full((batch, words + 2, max(length, len(SPELLED_BEGIN))), PAD)
-        around[:, 1:-1, :length] = spellings * mask.unsqueeze(2)
-        around[:, 0, : len(SPELLED_BEGIN)] = spellings.new_tensor(SPELLED_BEGIN)
-        rows = torch.arange(batch, device=mask.device)
-        around[rows, ends + 1, : len(SPELLED_END)] = spellings.new_tensor(SPELLED_END)
-        real = torch.arange(words + 2, device=mask.device) < (ends + 2).unsqueeze(1)
-        return self._mixed(around, real)[:, 1:-1].masked_fill(~mask.unsqueeze(2), 0.0)
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        """Vectors [batch, words, size] of ``words`` int64 [batch, words, length], each its symbols and PAD behind, and
+        ``mask`` bool [batch, words]. What stands at the beginning and the end of texts is put around them."""
+        batch, count, length = words.shape
+        letters = self._letters(words) * mask.unsqueeze(2)
+        spellings = letters.new_full((batch, count + 2, length + 2), PAD)
+        spellings[:, 1:-1, 1:-1] = letters
+        sizes = (spellings != PAD).sum(dim=2, keepdim=True) + 1
+        spellings = spellings.scatter(2, sizes, END)
+        spellings[:, :, 0] = BEGIN
+        rows, ends = torch.arange(batch, device=mask.device), mask.sum(dim=1) + 1
+        for place, spelled in ((torch.zeros_like(ends), SPELLED_BEGIN), (ends, SPELLED_END)):
+            spellings[rows, place, : len(spelled)] = letters.new_tensor(spelled)
+        real = torch.arange(count + 2, device=mask.device) <= ends.unsqueeze(1)
+        spellings = spellings.masked_fill(~real.unsqueeze(2), PAD)
+        return self._mixed(spellings, real)[:, 1:-1].masked_fill(~mask.unsqueeze(2), 0.0)
+
+    def _letters(self, ids: Tensor) -> Tensor:
+        """The character of each symbol, whether it begins a word or not."""
+        begun = torch.where(ids == self.characters, UNKNOWN, ids - self.characters + len(SPECIALS) - 1)
+        return torch.where(ids >= self.characters, begun, ids)
 
     def read(self, ids: Tensor, mask: Tensor) -> Looked:
         """Rows of symbols, each ended by END, as words. UsageError for ids that are no symbols."""
@@ -115,8 +129,7 @@ class Contextual(nn.Module):
 
     def _spelled(self, ids: Tensor, mask: Tensor, inside: Tensor, owner: Tensor) -> tuple[Tensor, Tensor]:
         """Spellings [batch, 1 + words, length], the beginning of texts first, and which are real."""
-        begun = torch.where(ids == self.characters, UNKNOWN, ids - self.characters + len(SPECIALS) - 1)
-        letters = torch.where(ids >= self.characters, begun, ids)
+        letters = self._letters(ids)
         if self.training and self.word_dropout:
             lost = torch.rand(ids.shape, device=ids.device) < self.word_dropout
             letters = torch.where(lost.gather(1, owner.clamp(min=0)) & (ids != END), UNKNOWN, letters)

@@ -11,6 +11,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import UNKNOWN
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, CharacterEncoder, ConditionalRandomField, Embedding, Legal, cross_entropy
+from unrolled.models.contextual import Contextual
 from unrolled.models.encoders import ENCODERS
 from unrolled.models.ranges import Count, Share
 from unrolled.models.seq2seq import MODELS
@@ -28,6 +29,9 @@ class Tagger(nn.Module):
     that before and behind the encoder, ``locked`` over time (Gal & Ghahramani 2016) or ``plain``. ``hidden_size``:
     tanh(V h + c) stands before the last layer. ``embedding_scale``: vectors are read as they are, or times √size.
 
+    With ``text.characters: {kind: contextual, model: …}`` frozen vectors of the words in their sentence stand beside
+    both (`Contextual`; Peters et al. 2018, arXiv:1802.05365).
+
     What the scheme of the tags forbids has probability 0 with a CRF and is never answered without one.
     Masks are bool, True = real, real places first.
     """
@@ -39,6 +43,7 @@ class Tagger(nn.Module):
         tags: int,
         legal: Legal | None = None,
         rare: Tensor | None = None,
+        context_size: int = 0,
         /,
         *,
         embedding_size: Count = 100,
@@ -69,6 +74,8 @@ class Tagger(nn.Module):
                 characters_size, reader=characters, size=character_size, hidden_size=character_hidden_size
             )
             size += self.characters.output_size
+        self.context: Contextual | None = None  # put here by who builds the network, as wide as context_size
+        size += context_size
         first = dropout if input_dropout is None else input_dropout
         self.input_dropout = DROPOUTS.build({"kind": dropout_kind, "rate": first}, where="input_dropout")
         self.encoder = ENCODERS.build(encoder, size, where="encoder")
@@ -101,6 +108,10 @@ class Tagger(nn.Module):
         if self.characters is not None:
             spelt = self.characters(characters[:1])[0]
             vectors = torch.cat([vectors, spelt[which].to(vectors.dtype)], dim=2)
+        if self.context is not None:
+            read = self.context(characters[0][which], mask)
+            scaled = read if self.embedding_factor == 1.0 else read * self.context.size**0.5
+            vectors = torch.cat([vectors, scaled.to(vectors.dtype)], dim=2)
         output = self.output_dropout(self.encoder(self.input_dropout(vectors), mask).output)
         if self.hidden is not None:
             output = self.hidden(output).tanh()

@@ -17,6 +17,7 @@ from unrolled.data.parts import Part, hold_out
 from unrolled.data.sentences import SENTENCES, cells, places
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, moved
+from unrolled.text.contextual import Contextual
 from unrolled.text.spans import OUTSIDE, Scheme, spans_of
 from unrolled.text.tagged import LetterIds, TaggedText, Tags, UnseenTag, WordIds, scheme_of, spelled
 
@@ -60,6 +61,7 @@ class Tag(Task[TaggedText]):
     text = TaggedText
     read_by = {"words": "text.tokenizer"}
     embedded = {"words": "embedding"}
+    contextual = {"text.characters": "context"}
     models = ("tagger",)
     preset = "tagger"
     stop_on = "accuracy"
@@ -121,11 +123,16 @@ class Tag(Task[TaggedText]):
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
-        kinds = (("tokenizer", "whitespace", "The words are given"), ("characters", "character", "Words are spelt"))
-        for name, kind, why in kinds:
+        kinds = (
+            ("tokenizer", ("whitespace",), "The words are given"),
+            ("characters", ("character", "contextual"), "Words are spelt"),
+        )
+        for name, taken, why in kinds:
             given = settings["text"][name]["kind"]
-            if given != kind:
-                raise SettingsError(f"[text.{name}] '{given}' was given. {why}, so a tagger takes {kind} alone.")
+            if given not in taken:
+                raise SettingsError(
+                    f"[text.{name}] '{given}' was given. {why}, so a tagger takes {' or '.join(taken)} alone."
+                )
         train = settings["train"]
         if train["sampling"]:
             raise SettingsError(
@@ -221,9 +228,11 @@ class Tag(Task[TaggedText]):
 
     def network(self, settings: Mapping[str, Any], text: TaggedText) -> nn.Module:
         from unrolled.models import MODELS
+        from unrolled.models.contextual import size_of
 
         sizes = text.vocabulary_size, text.characters.vocabulary_size, len(text.tags)
-        return MODELS.build(settings, *sizes, legal_of(text), _rare_of(text), where="model")
+        context = size_of(text.characters.network) if isinstance(text.characters, Contextual) else 0
+        return MODELS.build(settings, *sizes, legal_of(text), _rare_of(text), context, where="model")
 
     def sketch(self, settings: Mapping[str, Any], source: int, target: int) -> tuple[nn.Module, str]:  # noqa: ARG002
         from unrolled.models import MODELS
