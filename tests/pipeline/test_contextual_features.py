@@ -118,6 +118,33 @@ def test_a_translator_reads_its_source_by_them(vectors, tmp_path, run):
     assert all(one["holds"] is not False for one in checked["checks"])
 
 
+def test_a_tagger_has_them_beside_its_words(vectors, tmp_path, run):
+    """``stick`` is tagged by its sense, which its own vector and its spelling cannot tell."""
+    rows = [(text.replace(",", " ,").split(), label) for text, label in texts(200, 5)]
+    blocks = ["".join(f"{word}\t{label if word == 'stick' else 'O'}\n" for word in words) for words, label in rows]
+    (tmp_path / "train.conll").write_text("\n".join(blocks))
+    settings = {
+        "task": {"scheme": "plain"},
+        "text": {"characters": contextual(vectors)},
+        "model": {
+            "embedding_size": 6,
+            "characters": "none",
+            "encoder": {"kind": "cnn", "layers": 1, "width": 1, "hidden_size": 16},
+            "dropout": 0.0,
+        },
+        "train": {"epochs": 6, "learning_rate": 0.03, "batch_tokens": 100, "precision": "float32"},
+    }
+    train(tmp_path / "train.conll", task="tag", out=tmp_path / "model", settings=settings, quiet=True)
+    model = unrolled.load(tmp_path / "model")
+    assert model.network.context.mixture.weight.abs().sum() > 0.01
+    seen = [(words, label) for words, label in rows if "stick" in words]
+    said = model.predict([words for words, _ in seen])
+    told = [tags[words.index("stick")] == label for tags, (words, label) in zip(said, seen, strict=True)]
+    assert len(told) > 40 and all(told)
+    checked = json.loads(run("selfcheck", tmp_path / "model", "--json").out)
+    assert all(one["holds"] is not False for one in checked["checks"])
+
+
 def test_words_are_those_of_the_saved_model(vectors):
     tokenizer = TOKENIZERS.build(contextual(vectors))
     tokenizer.train([])

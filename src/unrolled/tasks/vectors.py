@@ -45,7 +45,7 @@ def sides(task: Task[Any], text: Any) -> Iterator[Side]:
     for column, place in task.embedded.items():
         setting = task.read_by[column]
         tokenizer = text.reader(setting.rpartition(".")[2])
-        if id(tokenizer) not in seen:
+        if id(tokenizer) not in seen and not isinstance(tokenizer, Contextual):
             seen.add(id(tokenizer))
             yield Side(column, setting, tokenizer, place)
 
