@@ -97,6 +97,43 @@ def test_vectors_stand_for_the_words_of_the_line(model):
         model.embed("the stick")
 
 
+def test_places_of_a_word_are_drawn_apart_by_sense(model, tmp_path):
+    things = [f"{place} the stick lies here" for place in PLACES[:5]]
+    deeds = [f"{place} we stick them here" for place in PLACES[:5]]
+    drawn = model.map("stick", [*things, "no such word", *deeds])
+    assert drawn.words[0] == "here the stick lies here" and len(drawn.words) == 10
+    first = drawn.places[:, 0]
+    assert max(first[:5]) < min(first[5:]) or min(first[:5]) > max(first[5:])
+    drawn.to(tmp_path / "map.svg")
+    with pytest.raises(DataError, match=r"map: 'stick' stands in 1 place of the texts, and two make a map"):
+        model.map("stick", ["the stick", "the pole"])
+
+
+def test_vectors_are_written_for_programs_and_line_by_line(run, read, model, tmp_path):
+    (tmp_path / "lines.txt").write_text("now the stick\n\nwe pin, them\n")
+    wanted = model.embed(["now the stick", "", "we pin, them"])
+    whole = np.concatenate([one.vectors for one in wanted])
+    for layer, expected in (("all", whole), ("mean", whole.mean(1)), ("2", whole[:, 2])):
+        run("embed", read / "model", tmp_path / "lines.txt", "--to", tmp_path / "v.npz", "--layer", layer)
+        found = np.load(tmp_path / "v.npz", allow_pickle=False)
+        np.testing.assert_allclose(found["vectors"], expected, atol=1e-5)
+        assert found["words"].tolist() == ["now", "the", "stick", "we", "pin", ",", "them"]
+        assert found["offsets"].tolist() == [0, 3, 3, 7]
+    run("embed", read / "model", tmp_path / "lines.txt", "--to", tmp_path / "v.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert [row["words"] for row in rows] == [one.words for one in wanted] and rows[2]["spans"][1] == [3, 6]
+    np.testing.assert_allclose(rows[2]["vectors"], wanted[2].vectors.mean(1), atol=1e-5)
+    shown = run("embed", read / "model", tmp_path / "lines.txt").out.splitlines()
+    assert [line.split("\t")[:2] for line in shown[:4]] == [["0", "now"], ["0", "the"], ["0", "stick"], ["2", "we"]]
+    for words, said in (
+        ((), "hang on the text around it. Give lines"),
+        ((tmp_path / "lines.txt", "--layer", "3"), "--layer 3 was given; it is mean, all, or a number from 0 to 2"),
+        ((tmp_path / "lines.txt", "--to", tmp_path / "v.txt"), "are written as .npz or .jsonl"),
+    ):
+        done = run("embed", read / "model", *words)
+        assert done.code == 2 and said in done.err
+
+
 def test_a_word_that_was_never_seen_is_read_by_its_characters(model):
     known, near, far = model.embed(["the stick lies there", "the sticks lies there", "the 42 lies there"])
     top = [one.vectors[1, -1] for one in (known, near, far)]
@@ -157,7 +194,7 @@ def test_what_decides_a_sense_turns_the_vector(model):
 def test_what_it_cannot_do_is_said(run, read):
     for verb, rest in (("generate", ["--prompt", "the"]), ("predict", [read / "test.txt"])):
         done = run(verb, read / "model", *rest)
-        assert f"a model of the task 'contextual_vectors' does not {verb}. It has: " in done.err
+        assert f"a model of the task 'contextual_vectors' does not {verb} (" in done.err
 
 
 def test_text_between_blank_lines_is_guessed_and_read_as_one(tmp_path, run):

@@ -94,6 +94,7 @@ class Classifier(nn.Module):
     def vector(self, ids: Tensor, mask: Tensor) -> Tensor:
         """What the labels are told by: the pooled vector of each row, [batch, size]."""
         read = look_up(self.embedding, ids, mask)
+        read = look_up(self.embedding, ids, mask)
         pooled: Tensor = self.pooling(self.encoder(read.vectors * self.embedding_factor, read.mask))[0]
         return pooled
 

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from unrolled.base.errors import UsageError
+from unrolled.base.errors import DataError, UsageError
 from unrolled.data.documents import is_plain
 from unrolled.data.parts import Part
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.tasks.contextual_scores import Sides, Tally, log_probs, vectors
 from unrolled.tasks.contextual_vectors import ContextualVectors, Written
-from unrolled.workshop import arguments
+from unrolled.workshop import arguments, contextual_files
 from unrolled.workshop.context import explain_vectors
 from unrolled.workshop.contextual_promises import check_promises
+from unrolled.workshop.embedding import tabbed
+from unrolled.workshop.nearness import plane
 from unrolled.workshop.promises import Promise
 from unrolled.workshop.seeing import check_line
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
+    from unrolled.explain.places import WordMap
     from unrolled.tasks.scores import Score
 
 TOGETHER = 1024
 """Texts that are read together: memory does not grow with the file."""
+
+
+AROUND = 2
+"""Words on each side by which a place of a word is called in a map."""
 
 
 class Embedded(NamedTuple):
@@ -56,6 +64,10 @@ class ContextualModel(Model):
     """A trained two-direction language model: ``embed``, ``score``, ``evaluate``, ``explain``."""
 
     task: ContextualVectors
+    lacks = {
+        "predict": "it gives vectors and probabilities: embed, score",
+        "generate": "it knows each word from both sides: train a language model",
+    }
 
     # --- vectors --------------------------------------------------------------------------------------------------
 
@@ -66,6 +78,30 @@ class ContextualModel(Model):
         words = [[text[start:stop] for start, stop in one] for text, one in zip(texts, spans, strict=True)]
         found = vectors(self.network, words, self.text, device=self.device)
         return [Embedded(*one) for one in zip(words, spans, found, strict=True)]
+
+    def map(self, word: str, texts: Sequence[str], method: Literal["pca", "tsne"] = "pca") -> WordMap:
+        """Where ``word`` stands in ``texts``, on a plane: the nearer two places, the more alike the word is read there.
+
+        By the directions of the vectors, all layers' mean but that of the characters, which is everywhere the same. A
+        place is called by the words around it. DataError where there are less than two places.
+        """
+        from unrolled.explain.places import WordMap
+
+        word = arguments.text("map", "word", word)
+        names, found = [], []
+        for one in self.embed(texts):
+            for place, other in enumerate(one.words):
+                if other == word:
+                    around = one.words[max(0, place - AROUND) : place + AROUND + 1]
+                    names.append(" ".join(around))
+                    found.append(one.vectors[place, 1:].mean(axis=0))
+        if len(found) < 2:
+            raise DataError(
+                f"map: '{word}' stands in {len(found)} place{'s' * (len(found) != 1)} of the texts, and two make a map."
+            )
+        unit = np.stack(found) / np.linalg.norm(found, axis=1, keepdims=True)
+        on = plane(unit, method)
+        return WordMap(words=names, places=on.places, method=on.method, kept=on.kept)
 
     def explain(self, text: str) -> Explanation:
         """On which other words each word's vector rests: how far it turns when one of them cannot be read.
@@ -115,6 +151,26 @@ class ContextualModel(Model):
         return check_promises(self, list(islice(lines_of(file), count)) if file else None, count)
 
     # --- on the command line --------------------------------------------------------------------------------------
+
+    def show_embed(  # type: ignore[override]  # its options are others: they are what `showing` allows
+        self, file: str | None, *, to: str | None = None, layer: str = "mean"
+    ) -> Iterator[Shown]:
+        """The vectors of each word of each line of ``file``, shown, or written ``to`` an .npz or .jsonl file."""
+        from unrolled.data.lines import lines_of
+
+        if file is None:
+            raise UsageError("embed: the vectors of a word hang on the text around it. Give lines: embed MODEL FILE.")
+        lines = iter(lines_of(file))
+        found = (one for block in iter(lambda: list(islice(lines, TOGETHER)), []) for one in self.embed(block))
+        if to is not None:
+            count, words = contextual_files.write(Path(to), found, layer)
+            tree: dict[str, Any] = {"lines": count, "words": words, "to": to}
+            yield Shown("", tree, (f"written: {to}, {words:,} words of {count:,} lines",))
+            return
+        for number, one in enumerate(found):
+            rows = contextual_files.chosen(one.vectors, layer)
+            shown = [f"{number}\t{word}\t{tabbed(row.ravel())}" for word, row in zip(one.words, rows, strict=True)]
+            yield Shown("\n".join(shown), dict(contextual_files.tree(number, one, layer)))
 
     def show_explain(self, line: str) -> Explanation:
         return self.explain(line)
