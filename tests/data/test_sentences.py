@@ -143,3 +143,26 @@ def test_chunks_and_tokens_are_written_back():
 ])  # fmt: skip
 def test_one_value_is_replaced_and_nothing_else(line, said):
     assert replaced(line, "spans", [2]) == said
+
+
+def test_the_doctor_looks_at_tags(tmp_path):
+    from unrolled.data.doctor import examine
+
+    (tmp_path / "train.conll").write_text("a B-X\nb I-X\n\n" * 9 + "c O\nd I-X\n\ne B-Y\nf O\n\n")
+    (tmp_path / "valid.conll").write_text("a B-Z\nb I-Z\n\n")
+    report = examine({name: open_file(tmp_path / f"{name}.conll") for name in ("train", "valid")})
+    found = {finding.kind: finding for finding in report.findings}
+    assert found["broken tags"].severity == "error" and not report.ok
+    assert (
+        found["broken tags"].places[0].startswith(f"{tmp_path}/train.conll:29: I-X after O, which iob2 does not allow")
+    )
+    assert "1 of 2 kinds of span (iob2) are seen fewer than 5 times: Y" in found["rare tags"].message
+    assert "1 tags never seen in train: Z" in found["unseen tags"].message
+    assert found["unseen tags"].places == (f"{tmp_path}/valid.conll:1",) and "rare classes" not in found
+
+
+def test_check_looks_at_words_and_their_tags(run, tmp_path):
+    (tmp_path / "a.conllu").write_text(UNIVERSAL)
+    shown = run("check", tmp_path / "a.conllu")
+    assert shown.code == 0 and "columns form, upos" in shown.out
+    assert "4 tags: ADP 1, DET 1, PROPN 1, SYM 1." in shown.out

@@ -205,7 +205,7 @@ def test_another_column_is_learnt_where_it_is_named(tmp_path, folder):
 
 def test_a_tag_is_explained_by_its_words_and_its_characters(run, folder, names, pos, tmp_path):
     seen = names.explain(["mr", "Kilu", "badot", "."])
-    assert seen.target[1] == "Kilu/S-PER" and seen.weights.shape == (4, 4) and seen.method == "erasure"
+    assert seen.target[1] == "Kilu/B-PER" and seen.weights.shape == (4, 4) and seen.method == "erasure"
     (one,) = names.answers([["mr", "Kilu", "badot", "."]])
     assert np.exp(seen.log_probs) == pytest.approx(one.probabilities, abs=1e-5)
     by_letter = pos.explain("mr badot.", 1)

@@ -36,6 +36,7 @@ def check(
     from unrolled.cli import findings
     from unrolled.cli.output import tell_json
     from unrolled.data.doctor import examine
+    from unrolled.data.sentences import sentences_first
     from unrolled.data.table import cut, wanted
     from unrolled.tasks.feature_columns import pairs_first
     from unrolled.workshop.sources import Sources, tables_of
@@ -45,7 +46,7 @@ def check(
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
     found = tables_of(sources, wanted(columns))
-    tables = pairs_first(found) or {split: cut(table, PAIR) for split, table in found.items()}
+    tables = sentences_first(found) or pairs_first(found) or {name: cut(table, PAIR) for name, table in found.items()}
     _refuse_unknown(tokenizer or [])
     with findings.waiting(f"reading {', '.join(tables)}"):
         report = examine(tables, tokenizers=tokenizer or [])

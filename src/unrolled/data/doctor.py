@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unrolled.base.registry import Part
 from unrolled.data.census import Census
-from unrolled.data.checks import duplicates, features, labels, lengths, text, unknown
+from unrolled.data.checks import duplicates, features, labels, lengths, tags, text, unknown
 from unrolled.data.findings import Column, Finding, Report, Split, Unknown
 from unrolled.data.table import Table, listed
 
@@ -30,6 +30,7 @@ def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = ()) -> 
             shares += unknown.shares(train, census)
         shares += unknown.trained_shares(tables, tokenizers)
     findings += unknown.too_many(shares)
+    findings += tags.tag_findings(tables)
     order = list(tables)
     findings.sort(key=lambda finding: (_ORDER[finding.severity], order.index(finding.split)))
     splits = tuple(_split(census) for census in ([train] if train else []) + others)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
 from unrolled.base.errors import DataError
 from unrolled.data import conll
 from unrolled.data.opening import Report, Wrong, read_lines, refuse
-from unrolled.data.table import Columns, Row, Table, listed, select, wanted
+from unrolled.data.table import Columns, Row, Table, cut, listed, select, wanted
 from unrolled.text.spans import writes_span
 
 TAB = "\t"
@@ -19,6 +19,10 @@ UNIVERSAL = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "
 
 SENTENCES = frozenset({"conll", "conllu", "spans", "chunks", "tokens"})
 """Formats whose rows are sentences."""
+
+WORDS = ("form", "word", "words", "token", "tokens")
+TAGS = ("tag", "tags", "upos", "label", "labels")
+"""What columns of words and of tags are called, the likeliest first; compared in lower case."""
 
 LOOKED_AT = 400
 """Lines by which a file is told to be CoNLL."""
@@ -32,6 +36,20 @@ def cells(field: str) -> list[str]:
 def joined(values: Sequence[str]) -> str:
     """The field of a sentence's words, tags, …"""
     return TAB.join(values)
+
+
+def usual(columns: Sequence[str]) -> tuple[int, int]:
+    """Which columns hold words and tags, where nobody says."""
+    names = [name.casefold() for name in columns]
+    words = next((names.index(name) for name in WORDS if name in names), 0)
+    return words, next((names.index(name) for name in TAGS if name in names), len(columns) - 1)
+
+
+def sentences_first(tables: Mapping[str, Table]) -> dict[str, Table]:
+    """The tables as words and tags, where they hold sentences; else nothing."""
+    if not all(table.format in SENTENCES for table in tables.values()):
+        return {}
+    return {split: cut(table, [table.columns[at] for at in usual(table.columns)]) for split, table in tables.items()}
 
 
 def places(table: Table, row: int) -> list[str]:

@@ -14,7 +14,7 @@ from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.protocol import END, PAD, Loss
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part, hold_out
-from unrolled.data.sentences import SENTENCES, cells, places
+from unrolled.data.sentences import SENTENCES, cells, places, usual
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, moved
 from unrolled.text.contextual import Contextual
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from unrolled.data.store import Encoder, Store
     from unrolled.layers import Legal
     from unrolled.models import Tagger
-
-WORDS = ("form", "word", "words", "token", "tokens")
-TAGS = ("tag", "tags", "upos", "label", "labels")
-"""What columns of words and of tags are called, the likeliest first; compared in lower case."""
 
 SKETCHED = 20
 SKETCHED_CHARACTERS = 100
@@ -98,28 +94,22 @@ class Tag(Task[TaggedText]):
     def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
         if len(table.columns) <= 2 or table.format not in SENTENCES:
             return {}, []
-        name = table.columns[cls._usual(table.columns)]
+        name = table.columns[usual(table.columns)[1]]
         return {}, [f"The tags are those of the column '{name}', unless task.tags names another."]
 
-    @classmethod
-    def _usual(cls, columns: Sequence[str]) -> int:
-        names = [name.casefold() for name in columns]
-        return next((names.index(name) for name in TAGS if name in names), len(columns) - 1)
-
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
-        names = [name.casefold() for name in columns]
-        words = next((names.index(name) for name in WORDS if name in names), 0)
-        if self.tags is None:
-            return words, self._usual(columns)
+        words, tags = usual(columns)
         if isinstance(self.tags, int):
             if self.tags > len(columns):
                 raise SettingsError(f"[task.tags] {self.tags} was given, and there are {len(columns)} columns.")
-            return words, self.tags - 1
-        if self.tags not in columns:
-            raise SettingsError(
-                f"[task.tags] no column is called '{self.tags}', only {listed(columns)}. A number works too."
-            )
-        return words, columns.index(self.tags)
+            tags = self.tags - 1
+        elif self.tags is not None:
+            if self.tags not in columns:
+                raise SettingsError(
+                    f"[task.tags] no column is called '{self.tags}', only {listed(columns)}. A number works too."
+                )
+            tags = columns.index(self.tags)
+        return words, tags
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)

@@ -28,7 +28,7 @@ def explain_tags(network: Any, text: TaggedText, words: Sequence[str], *, device
     whole = found[0]
     held = np.arange(len(words)), whole.tags
     said = np.stack([one.marginals[held] for one in found])  # [1 + words erased, words tagged]
-    return _shown(words, words, text, whole.tags, said)
+    return _shown(words, words, text.tags.decode(whole.tags.tolist()), said)
 
 
 def explain_word(network: Any, text: TaggedText, words: Sequence[str], place: int, *, device: Any) -> Explanation:
@@ -48,7 +48,8 @@ def explain_word(network: Any, text: TaggedText, words: Sequence[str], place: in
     tag = found[0].tags[place : place + 1]
     said = np.stack([one.marginals[place, tag] for one in found])
     names = [WORD, *text.characters.tokens(letters)]
-    return _shown(names, [words[place]], text, tag, said, text_=" ".join(words))
+    shown = text.tags.decode(found[0].tags.tolist())[place]
+    return _shown(names, [words[place]], [shown], said, " ".join(words))
 
 
 def without_word(spelt: Spelt, word: int) -> Spelt:
@@ -59,21 +60,20 @@ def without_word(spelt: Spelt, word: int) -> Spelt:
 
 
 def _shown(
-    source: Sequence[str], words: Sequence[str], text: TaggedText, tags: np.ndarray, said: np.ndarray, text_: str = ""
+    source: Sequence[str], words: Sequence[str], tags: Sequence[str], said: np.ndarray, sentence: str = ""
 ) -> Explanation:
     """``said`` [1 + erased, tagged]: the probability of each tag, of the whole sentence first."""
     from unrolled.explain.explanation import Explanation
 
-    names = [text.tags.names[tag] for tag in tags]
     lost = 1 - said[1:] / np.maximum(said[:1], 1e-30)
-    shown = [f"{word}/{name}" for word, name in zip(words, names, strict=True)]
+    shown = [f"{word}/{name}" for word, name in zip(words, tags, strict=True)]
     return Explanation(
         source=source,
         target=shown,
         weights=np.clip(lost.T, 0, 1),
         method="erasure",
         scale="probability lost without it",
-        source_text=text_ or " ".join(source),
+        source_text=sentence or " ".join(source),
         target_text=" ".join(shown),
         log_probs=np.log(np.maximum(said[0], 1e-30)).tolist(),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from unrolled.data.census import FIRST_FEATURES, Census
 from unrolled.data.findings import Finding
+from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import listed, shown
 
 
@@ -14,6 +15,8 @@ def counts(census: Census, index: int) -> dict[str, int] | None:
 
     Classes are few and come again often.
     """
+    if census.table.format in SENTENCES:
+        return None
     labels = census.columns[index].labels
     if (
         index == 0
