@@ -1,7 +1,7 @@
-"""How far the vectors of one word lie apart by sense: ``python recipes/senses.py MODEL`` (contextual vectors).
+"""How far the vectors of one word lie apart by sense: ``python recipes/senses.py MODEL [map.svg]``.
 
-Prints the mean cosine of two places of ``stick`` within a sense and across senses, layer by layer. Written for this
-purpose; no sentence is of the training text.
+MODEL is one of contextual vectors. Prints the mean cosine of two places of ``stick`` within a sense and across senses,
+layer by layer, and draws the places. The sentences were written for this; none is of the training text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def places(model: unrolled.Model, sentences: tuple[str, ...]) -> list[np.ndarray
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     model = unrolled.load(sys.argv[1])
     things, deeds = places(model, THINGS), places(model, DEEDS)
@@ -55,7 +55,10 @@ def main() -> None:
         kinds = np.array([kind for _, kind in others])
         right += kinds[likeness.argmax(axis=0)] == (place < len(things))
     for layer, (one, two, told) in enumerate(zip(within, across, right / len(things + deeds), strict=True)):
-        print(f"layer {layer}: within a sense {one:.3f}, across {two:.3f}; nearest of the same sense {told:.2f}")
+        said = f"layer {layer}: within a sense {one:.3f}, across {two:.3f}; nearest of the same sense {told:.2f}"
+        sys.stdout.write(f"{said}\n")
+    if len(sys.argv) == 3:
+        model.map("stick", THINGS + DEEDS).to(sys.argv[2])
 
 
 if __name__ == "__main__":
