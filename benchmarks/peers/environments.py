@@ -28,6 +28,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         *("yoyodyne==0.5.27", "maxwell>=0.2.6", "pyyaml", "jsonargparse[signatures]>=4.40,<5", "lightning>=2.6,<3"),
         *("omegaconf>=2.3", "torchmetrics>=1.8.2,<2", "wandb>=0.18.7,<1", "rich"),
     ),
+    "gensim": ("gensim==4.4.0", "scipy", "smart-open"),
     "keras": ("keras==3.15.1", "jax==0.10.2", "absl-py", "rich", "namex", "h5py", "optree", "ml-dtypes", "packaging"),
 }
 """For each the peer, which is installed alone (its own list may ask for another torch), and what its models need."""

@@ -98,14 +98,18 @@ class WordMap:
         height = max(8, min(30, width // 4))
         taken = np.zeros((height, width), dtype=bool)
         lines = [[" "] * width for _ in range(height)]
+        left_out = 0
         for word, (x, y) in zip(self.words, _scaled(self.places), strict=True):
             shown = shorten(printable(word), LONGEST)
             size = cells(shown)
             row, start = round((1 - y) * (height - 1)), max(0, min(width - size, round(x * (width - 1))))
-            if size and size <= width and not taken[row, max(0, start - 1) : start + size + 1].any():
-                taken[row, start : start + size] = True
-                lines[row][start : start + size] = [_inked(shown, word in self.marked, color), *[""] * (size - 1)]
-        return "\n".join(["".join(line).rstrip() for line in lines] + [self.legend])
+            if not size or size > width or taken[row, max(0, start - 1) : start + size + 1].any():
+                left_out += 1
+                continue
+            taken[row, start : start + size] = True
+            lines[row][start : start + size] = [_inked(shown, word in self.marked, color), *[""] * (size - 1)]
+        note = f"; {left_out} words had no room here" if left_out else ""
+        return "\n".join(["".join(line).rstrip() for line in lines] + [self.legend + note])
 
     def __str__(self) -> str:
         return self.text()
@@ -134,10 +138,11 @@ def _scaled(places: np.ndarray) -> np.ndarray:
 def layout(found: WordMap) -> Picture:
     """Dots with their words; a word that would lie over another one moves under, over or left of its dot."""
     shapes: list[Box | Label] = []
-    taken: list[tuple[float, float, float, float]] = []
-    inner = WIDTH - 2 * MARGIN - 120, HEIGHT - 2 * MARGIN - 50
-    for place, (word, (x, y)) in enumerate(zip(found.words, _scaled(found.places), strict=True)):
-        left, top = MARGIN + 40 + x * inner[0], MARGIN + 14 + (1 - y) * inner[1]
+    inner = np.array([WIDTH - 2 * MARGIN - 120, HEIGHT - 2 * MARGIN - 50])
+    dots = (_scaled(found.places) * [1, -1] + [0, 1]) * inner + [MARGIN + 40, MARGIN + 14]
+    half = DOT / 2
+    taken = [(x - half, y - half, x + half, y + half) for x, y in dots.tolist()]
+    for place, (word, (left, top)) in enumerate(zip(found.words, dots.tolist(), strict=True)):
         marked = word in found.marked
         size = WORD if marked else SMALL
         shown = shorten(printable(word), LONGEST)

@@ -212,5 +212,5 @@ class WordVectors(Model):
                 raise UsageError(f"evaluate: --compare is a model of the task '{compare.kind}', this one of words.")
             both = {"this": scores, "other": compare.test(part).scores}
             lines = [{"model": name, **{one.name: one.value for one in own}} for name, own in both.items()]
-            tables["compare"] = ("Side by side (each over the words that it knows)", lines)
+            tables["compare"] = ("Side by side", lines)
         return Evaluated(scores, rows, tables=tables)
