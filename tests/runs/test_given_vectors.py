@@ -210,4 +210,10 @@ def test_the_command_line_says_where_vectors_came_from(run, folder, tmp_path):
     assert (
         "text: word, " in found.err and "vectors of v.txt (6 numbers, frozen): 18 found, 6 in lower case" in found.err
     )
+    flag = run("train", tmp_path / "train.tsv", "--task", "classify", "--out", tmp_path / "n", "--vectors",
+               folder / "v.txt", "--set", "train.steps=2")  # fmt: skip
+    assert "vectors of v.txt (6 numbers, tuned): 18 found" in flag.err and flag.code == 0
+    assert "vectors v.txt" in (tmp_path / "n" / "README.md").read_text()
+    refused = run("train", tmp_path / "train.tsv", "--task", "contextual_vectors", "--vectors", folder / "v.txt")
+    assert refused.code == 2 and "has no words that could start from a file" in refused.err
     assert "6 words have a vector in lower case only; --set text.tokenizer.lowercase=true reads" in found.err

@@ -35,6 +35,14 @@ Test = Annotated[str | None, typer.Option(help="Test table; train scores the mod
 TestSource = Annotated[str | None, typer.Option(help="Test sources.", rich_help_panel=FILES)]
 TestTarget = Annotated[str | None, typer.Option(help="Test targets.", rich_help_panel=FILES)]
 
+Vectors = Annotated[
+    str | None,
+    typer.Option(
+        help="Words that are read start from the vectors in this file (word2vec, GloVe, fastText) and learn on.",
+        rich_help_panel=FILES,
+    ),
+]
+
 Out = Annotated[str | None, typer.Option(help="Folder of the model; runs/NAME if not given.")]
 Preset = Annotated[
     str | None,

@@ -27,6 +27,7 @@ def train(
     test: options.Test = None,
     test_source: options.TestSource = None,
     test_target: options.TestTarget = None,
+    vectors: options.Vectors = None,
     out: options.Out = None,
     preset: options.Preset = None,
     task: options.TaskName = None,
@@ -49,7 +50,7 @@ def train(
 
     sources = Sources(
         data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
-        test=test, test_source=test_source, test_target=test_target,
+        test=test, test_source=test_source, test_target=test_target, vectors=vectors,
     )  # fmt: skip
     if resume and out is None and not sources.files():
         raise UsageError("--resume: say which run with --out, or repeat its data.")

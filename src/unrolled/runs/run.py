@@ -63,7 +63,7 @@ class Run:
         given = layers_of(preset, config, flags, assignments, resumed)
         layers, tables, self.said = choose(given, self.sources, resumed=resumed is not None)
         if resumed is None:
-            layers = with_vectors(layers, task_of(layers) or USUAL_TASK)
+            layers = with_vectors(layers, task_of(layers) or USUAL_TASK, self.sources.vectors)
             layers = with_contextual(layers, task_of(layers) or USUAL_TASK)
         unsized = TASKS[task_of(layers) or USUAL_TASK].unsized  # type: ignore[attr-defined]
         first = plan(layers if resumed else [("sized", unsized), *layers])

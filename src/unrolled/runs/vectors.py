@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.base.errors import SettingsError
+from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.settings import Tree, merge
 from unrolled.data.vectors import width_of
 from unrolled.tasks import TASKS
@@ -16,12 +16,15 @@ Layers = Sequence[tuple[str, Mapping[str, Any]]]
 ORIGIN = "the vectors"
 
 
-def with_vectors(layers: Layers, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
+def with_vectors(layers: Layers, kind: str, file: str | None = None) -> list[tuple[str, Mapping[str, Any]]]:
     """The layers, and right above the preset what the vectors that they name say.
 
+    ``file``: vectors that all words that are only read (where there are none, all words) start from and learn on.
     SettingsError where the files differ in width, or a layer above the preset wants another embedding size.
     """
     task: Any = TASKS[kind]
+    if file is not None:
+        layers = [*layers, ("flag --vectors", _started(task, kind, file))]
     whole = merge(layers)[0]
     tree: Tree = {}
     widths: dict[str, tuple[int, str]] = {}  # of each setting: width, file
@@ -42,6 +45,17 @@ def with_vectors(layers: Layers, kind: str) -> list[tuple[str, Mapping[str, Any]
     above = next((place + 1 for place, (origin, _) in enumerate(layers) if origin.startswith("preset ")), 0)
     _refuse_other_size(layers[above:], widths)
     return [*layers[:above], (ORIGIN, merge([("", tree), ("", task.frozen if frozen else {})])[0]), *layers[above:]]
+
+
+def _started(task: Any, kind: str, file: str) -> Tree:
+    columns = [column for column in task.embedded if column not in task.written] or list(task.embedded)
+    if not columns:
+        raise UsageError(f"--vectors: the task '{kind}' has no words that could start from a file. Leave it out.")
+    tree: Tree = {}
+    for column in columns:
+        section, _, name = task.read_by[column].partition(".")
+        tree.setdefault(section, {})[name] = {"vectors": {"kind": "tuned", "file": file}}
+    return tree
 
 
 def _below(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:

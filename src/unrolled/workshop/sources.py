@@ -19,7 +19,7 @@ from unrolled.tasks import Task
 @dataclass(frozen=True, kw_only=True)
 class Sources:
     """Where the data lie. A table in ``data`` (a file, a folder, a dataset's name), or parallel files in ``source``
-    and ``target``; the same for validation and test."""
+    and ``target``; the same for validation and test. ``vectors``: a file that words start from."""
 
     data: str | None = None
     source: str | None = None
@@ -30,6 +30,7 @@ class Sources:
     test: str | None = None
     test_source: str | None = None
     test_target: str | None = None
+    vectors: str | None = None
 
     def files(self) -> dict[str, str]:
         """What was given, by name, with absolute paths of files: what a resumed run starts from."""
