@@ -73,7 +73,11 @@ def ours(path: Path, kind: str, threads: int) -> float:
 def measure(rounds: int, peer: str | None) -> dict[str, Any]:
     found = environments.find("gensim")
     python = peer or (str(found.python) if found.python else None)
-    result: dict[str, Any] = {"benchmark": "word2vec", "unit": "words a second of the processor, all threads together", "demanded": f"ratio {DEMANDED:.2f}"}
+    result: dict[str, Any] = {
+        "benchmark": "word2vec",
+        "unit": "words a second of the processor, all threads together",
+        "demanded": f"ratio {DEMANDED:.2f}",
+    }
     if python is None:
         return result | {"skipped": found.reason}
     with tempfile.TemporaryDirectory() as folder:
