@@ -168,7 +168,8 @@ def _tags(text: str, cuts: Sequence[tuple[int, int]], triples: Sequence[tuple[in
         if first not in starts or last not in ends:
             near = listed([text[one:other] for one, other in cuts if one < end and other > start])
             raise Unusable(
-                f"the span {body!r} [{start}, {end}] ends inside a word: words are {near}. Move it to the word's end."
+                f"the span {body!r} [{start}, {end}] ends inside a word: words are {near}. Move it to the word's end, "
+                "or leave such lines out (data.wrong_lines=skip)."
             )
         spans.append(Span(starts[first], ends[last] + 1, label))
     try:

@@ -81,9 +81,9 @@ class ConditionalRandomField(nn.Module):
         exact, mask = _exact(scores), _checked(scores, mask)
         forwards = torch.stack(self._forwards(exact, mask), 1)
         after = self._scored("end").expand(exact.shape[0], -1)
-        backwards = [after]
+        backwards, weights = [after], self._weights().T
         for step in range(exact.shape[1] - 1, 0, -1):
-            moved = (self._scored("follow") + (exact[:, step] + after).unsqueeze(1)).logsumexp(-1)
+            moved = _summed(exact[:, step] + after, weights)
             after = torch.where(mask[:, step, None], moved, after)
             backwards.append(after)
         found = (forwards + torch.stack(backwards[::-1], 1)).softmax(-1)
@@ -115,12 +115,16 @@ class ConditionalRandomField(nn.Module):
     def _forwards(self, scores: Tensor, mask: Tensor) -> list[Tensor]:
         """Per step, log of the summed weights of all beginnings that end in each label, [batch, label]."""
         before = self._scored("start") + scores[:, 0]
-        found = [before]
+        found, weights = [before], self._weights()
         for step in range(1, scores.shape[1]):
-            moved = (before.unsqueeze(2) + self._scored("follow")).logsumexp(1) + scores[:, step]
+            moved = _summed(before, weights) + scores[:, step]
             before = torch.where(mask[:, step, None], moved, before)
             found.append(before)
         return found
+
+    def _weights(self) -> Tensor:
+        """exp of the scores from label to label, float64: 0 where they are forbidden."""
+        return self._scored("follow").double().exp()
 
     def _score(self, scores: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
         mask = _checked(scores, mask)
@@ -133,6 +137,17 @@ class ConditionalRandomField(nn.Module):
         moved = self._scored("follow")[labels[:, :-1], labels[:, 1:]].where(mask[:, 1:], 0.0).sum(1)
         last = labels.gather(1, mask.sum(1, keepdim=True) - 1).squeeze(1)
         return self._scored("start")[labels[:, 0]] + emitted + moved + self._scored("end")[last]
+
+
+def _summed(before: Tensor, weights: Tensor) -> Tensor:
+    """log Σ_i exp(before_i) · weights_ij, [batch, label]: a product instead of an exponential for each pair of labels.
+
+    In float64 a label counts until its weight is e^-745 of the greatest one; what nothing leads to is FORBIDDEN.
+    """
+    top = before.detach().amax(-1, keepdim=True)
+    total = (before - top).double().exp() @ weights
+    found = total.clamp(min=torch.finfo(total.dtype).tiny).log().to(before.dtype) + top
+    return torch.where(total > 0, found, FORBIDDEN)
 
 
 def _exact(scores: Tensor) -> Tensor:
