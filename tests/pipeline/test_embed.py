@@ -94,3 +94,15 @@ def test_words_of_any_task_have_vectors(run, models, kind, tmp_path):
     assert run("embed", tmp_path / "m", "--to", tmp_path / "v.bin").code == 0
     assert read_vectors(tmp_path / "v.bin").words == vectors.words
     assert unrolled.load(tmp_path / "m").embed(["one"]) == pytest.approx(model.embed(["one"]), abs=1e-6)
+
+
+def test_a_tagger_has_vectors_of_words_and_none_of_lines(run, tmp_path):
+    lines = [f"{one} {tag}" for one, tag in (("one", "N"), ("runs", "V"), ("two", "N"), ("sees", "V"))]
+    sentences = [[lines[at % 4] for at in range(first, first + 2 + first % 5)] for first in range(40)]
+    (tmp_path / "train.txt").write_text("".join("\n".join(one) + "\n\n" for one in sentences))
+    tree = {"model": {"embedding_size": 3, "encoder": {"kind": "ngram", "widest": 1, "hidden_size": 5}}, **SMALL}
+    train(tmp_path / "train.txt", task="tag", out=tmp_path / "m", settings=tree, quiet=True)
+    assert run("embed", tmp_path / "m", "--to", tmp_path / "v.txt").code == 0
+    assert {"one", "runs", "two", "sees"} <= set(read_vectors(tmp_path / "v.txt").words)
+    refused = run("embed", tmp_path / "m", tmp_path / "train.txt")
+    assert refused.code == 2 and "has no one vector of a line. Leave out the file" in refused.err

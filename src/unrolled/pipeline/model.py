@@ -132,6 +132,11 @@ class Model(ABC):
         elif kind is not None or side is not None:
             name = "kind" if kind is not None else "side"
             raise UsageError(f"embed: --{name} is for the vectors of words. Leave it out, or leave out the file.")
+        elif "embed" not in self.verbs():
+            raise NoVerb(
+                f"embed: a model of the task '{self.kind}' has no one vector of a line. Leave out the file: then the "
+                "vectors of its words are written."
+            )
         else:
             yield from self._show_lines(file, None if to is None else Path(to))
 

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.base.errors import UnrolledError, UsageError
-from unrolled.base.protocol import Loss
-from unrolled.train import checkpoint, limits, memory, precision, randomness
+from unrolled.base.errors import UnrolledError
+from unrolled.train import checkpoint, in_place, limits, memory, precision, randomness
 from unrolled.train.averaging import AVERAGES
 from unrolled.train.corpus import Batches, Corpus, Portion, all_places, given
 from unrolled.train.devices import World, join
 from unrolled.train.gradients import Gradients, LossFunction, clip, names, step
+from unrolled.train.in_place import Update
 from unrolled.train.interruption import Interruption
 from unrolled.train.optimizers import OPTIMIZERS
 from unrolled.train.rate import Rate
@@ -28,8 +28,6 @@ from unrolled.train.settings import TrainSettings
 from unrolled.train.stopping import Stopping
 
 Validate = Callable[[nn.Module], Mapping[str, float]]
-Update = Callable[[nn.Module, Any, float], Loss]
-"""Steps the weights on a batch in place, at a rate; the loss before."""
 
 
 class Trainer:
@@ -58,11 +56,7 @@ class Trainer:
         self.folder = Path(folder) if folder is not None else None
         self.world = world or join(settings.device, settings.timeout)
         self.own_update = update
-        if update is not None and self.world.size > 1:
-            raise UsageError(
-                f"{self.world.size} processes were started, and the weights of this model are stepped in place, by the "
-                "threads of one. Leave --devices out, and give it threads: OMP_NUM_THREADS=2."
-            )
+        in_place.refuse_many(update, self.world)
         device = self.world.device
         self.precision = precision.resolve(settings.precision, device)
         self.model = model.to(device)
@@ -214,14 +208,12 @@ class Trainer:
 
     def _step_in_place(self, update: Update, learning_rate: float, portions: Sequence[Portion]) -> tuple[float, int]:
         """What takes the place of gradients and optimiser where the model brings its update: mean loss, symbols."""
-        self.model.train()
-        found = [update(self.model, portion.load(), learning_rate) for portion in portions]
-        total, count = sum(float(one.total) for one in found), sum(one.count for one in found)
+        loss, count = in_place.step(update, self.model, learning_rate, portions)
         self._asked = self._interruption.asked
         self.run.position.elapsed = time.monotonic() - self._started
-        if not math.isfinite(total):
+        if not math.isfinite(loss):
             raise self._refusal("loss", portions)
-        return total / max(count, 1), count
+        return loss, count
 
     def _numbers(self, gradients: Sequence[Tensor]) -> tuple[float, float]:
         """The summed loss of this process and the norm of all gradients, in the one wait for the device of a step."""
