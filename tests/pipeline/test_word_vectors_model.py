@@ -137,6 +137,19 @@ def test_the_verbs_of_the_command_line(run, model, folder, tmp_path):
     assert "unrolled embed skip-gram --to vectors.txt" in card and "words in all" in card
 
 
+def test_lines_are_scored_as_a_file_is(run, model, folder):
+    lines = (folder / "text.txt").read_text().splitlines()
+    (loss,) = model.evaluate(lines)
+    by_file = json.loads(run("evaluate", folder / "skip-gram", folder / "text.txt", "--json").out)
+    assert loss.value == pytest.approx(by_file["scores"][0]["value"], rel=1e-9) and by_file["lines"] == len(lines)
+    assert model.evaluate([": all", "cat dog cow hen"])[0].name == "analogies"
+    assert model.evaluate(["cat dog 9", "cat car 1", "king bus 0"])[0].name == "likeness"
+    with pytest.raises(DataError, match="evaluate: no two known words are beside each other"):
+        model.evaluate(["zzz", "cat"])
+    with pytest.raises(DataError, match="line 2: two words and a number are expected"):
+        model.evaluate(["cat dog 9", "cat car"])
+
+
 def test_vectors_are_written_and_read(run, model, folder, tmp_path):
     place = folder / "skip-gram"
     wanted = model.vectors()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
-from unrolled.base.protocol import SPECIALS
+from unrolled.base.protocol import BEGIN, SPECIALS
 from unrolled.data.parts import Part
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.tasks.analogies import Space, analogy_scores, exam, likeness_scores
+from unrolled.tasks.running import encoded_pieces
 from unrolled.tasks.scores import Score
 from unrolled.tasks.word_vectors import WordVectorsTask
 from unrolled.workshop import arguments
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 """Neighbours, where nobody says how many."""
+
+ROWS = 4096
+"""Rows of a text whose loss is taken together."""
 
 AROUND = 30
 """Neighbours on the map of a word."""
@@ -137,48 +141,51 @@ class WordVectors(Model):
         known = [[one for one in row if one >= len(SPECIALS)] for row in rows]
         return np.stack([table[row].mean(axis=0) if row else np.zeros_like(table[0]) for row in known])
 
+    def evaluate(self, lines: Sequence[str]) -> list[Score]:
+        """The scores of lines as a file has them: analogies (questions-words), rated pairs, or running text."""
+        lines = arguments.texts("evaluate", "lines", lines)
+        numbered = ((f"line {number}", line) for number, line in enumerate(lines, 1))
+        rows = ([BEGIN, *row] for row in self.text.encode_ids(lines))
+        return self._scored(numbered, rows, len(lines), "evaluate").scores
+
     def test(self, part: Part) -> Tested:
         """Of text the loss; of a file of questions or of rated pairs their scores."""
-        return Tested(*self._tested(part)[:2])
+        found = self._tested(part)
+        return Tested(found.scores, found.rows)
 
-    def _tested(self, part: Part) -> tuple[list[Score], int, list[dict[str, object]]]:
+    def _tested(self, part: Part) -> Evaluated:
         name = part.table.path.name
-        lines = ((f"{name}:{row.place}", " ".join(row.fields)) for row in part.table.rows(part.report))
-        asked = exam(lines, lowercase=bool(self.text.tokenizer.settings.get("lowercase")))
+        numbered = ((f"{name}:{row.place}", " ".join(row.fields)) for row in part.table.rows(part.report))
+        pieces = encoded_pieces(part, self.task.documents, self.text.encode_ids, ends=False)
+        return self._scored(numbered, (ids for _, ids in pieces), sum(1 for _ in part.rows()), str(part.table.path))
+
+    def _scored(
+        self, numbered: Iterable[tuple[str, str]], text: Iterable[list[int]], rows: int, name: str
+    ) -> Evaluated:
+        asked = exam(numbered, lowercase=bool(self.text.tokenizer.settings.get("lowercase")))
         if asked is not None and asked.questions:
             scores, table = analogy_scores(self.space, asked.questions)
-            return scores, len(asked.questions), table
+            return Evaluated(scores, len(asked.questions), tables={"sections": ("By section", table)})
         if asked is not None:
-            return likeness_scores(self.space, asked.rated), len(asked.rated), []
-        loss, rows = self._loss(part)
-        return [loss], rows, []
+            return Evaluated(likeness_scores(self.space, asked.rated), len(asked.rated))
+        return Evaluated([self._loss(text, name)], rows)
 
-    def _loss(self, part: Part) -> tuple[Score, int]:
-        """The loss of a text, by one draw of windows and noise."""
+    def _loss(self, text: Iterable[list[int]], name: str) -> Score:
+        """The loss of a text, row by row as symbols, by one draw of windows and noise."""
         import torch
 
-        from unrolled.tasks.running import encoded_pieces
-
-        total, predictions, rows = 0.0, 0, 0
-        pieces = encoded_pieces(part, self.task.documents, self.text.encode_ids, ends=False)
+        total, predictions, rows = 0.0, 0, iter(text)
         network = self.network.cpu()
-        for number in range(1 << 31):
-            block = [ids for _, ids in islice(pieces, 4096)]
-            if not block:
-                break
+        for number, block in enumerate(iter(lambda: list(islice(rows, ROWS)), [])):
             ids = torch.tensor([one for row in block for one in row], dtype=torch.int32)
             learnt = network.learn(ids, rate=0.0, seed=number)
-            total, predictions, rows = total + learnt.loss, predictions + learnt.predictions, rows + len(block)
+            total, predictions = total + learnt.loss, predictions + learnt.predictions
         self.network = network.to(self.device)
         if not predictions:
-            raise DataError(f"{part.table.path}: no two known words are beside each other. Give more text.")
+            raise DataError(f"{name}: no two known words are beside each other. Give more text.")
         settings = self.plan.settings["model"]
         protocol = f"nats a prediction, {settings['negative']} noise words, windows to {settings['window']}, one draw"
-        return Score("loss", total / predictions, protocol, False), rows
-
-    def evaluate(self, part: Part) -> list[Score]:
-        """The scores of an opened file: analogies, rated pairs, or text (see `unrolled.workshop.sources.part_of`)."""
-        return self._tested(part)[0]
+        return Score("loss", total / predictions, protocol, False)
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
         from unrolled.data.lines import lines_of
@@ -205,12 +212,12 @@ class WordVectors(Model):
 
     def show_evaluate(self, part: Part, *, compare: Model | None = None) -> Evaluated:
         """Analogies with a table by section, rated pairs, or text; beside another model's."""
-        scores, rows, sections = self._tested(part)
-        tables: dict[str, tuple[str, list[dict[str, Any]]]] = {"sections": ("By section", sections)} if sections else {}
+        found = self._tested(part)
+        tables = dict(found.tables)
         if compare is not None:
             if not isinstance(compare, WordVectors):
                 raise UsageError(f"evaluate: --compare is a model of the task '{compare.kind}', this one of words.")
-            both = {"this": scores, "other": compare.test(part).scores}
+            both = {"this": found.scores, "other": compare.test(part).scores}
             lines = [{"model": name, **{one.name: one.value for one in own}} for name, own in both.items()]
             tables["compare"] = ("Side by side", lines)
-        return Evaluated(scores, rows, tables=tables)
+        return found._replace(tables=tables)
