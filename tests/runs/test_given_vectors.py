@@ -214,6 +214,9 @@ def test_the_command_line_says_where_vectors_came_from(run, folder, tmp_path):
                folder / "v.txt", "--set", "train.steps=2")  # fmt: skip
     assert "vectors of v.txt (6 numbers, tuned): 18 found" in flag.err and flag.code == 0
     assert "vectors v.txt" in (tmp_path / "n" / "README.md").read_text()
+    for words in (("--from", tmp_path / "n"), ("--resume", "--out", tmp_path / "n")):
+        refused = run("train", tmp_path / "train.tsv", "--vectors", folder / "v.txt", *words)
+        assert refused.code == 2 and "keeps the vectors that its words have" in refused.err
     refused = run("train", tmp_path / "train.tsv", "--task", "contextual_vectors", "--vectors", folder / "v.txt")
     assert refused.code == 2 and "has no words that could start from a file" in refused.err
     assert "6 words have a vector in lower case only; --set text.tokenizer.lowercase=true reads" in found.err

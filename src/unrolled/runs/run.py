@@ -56,6 +56,10 @@ class Run:
         self.out = Path(out)
         self.folder = self.out / TRAINING
         self.resume = resume
+        if sources.vectors and (resume or start):
+            raise UsageError(
+                "--vectors: a run that goes on (--resume, --from) keeps the vectors that its words have. Leave it out."
+            )
         record = place.read_record(self.out) if resume else {}
         self.start = start or record.get("start")
         self.sources = sources if sources.files() else Sources(**record.get("sources", {}))
