@@ -46,7 +46,7 @@ def test_plain_tags():
     ) as found:
         text.tags.encode(["DET", "NUON"])
     assert found.value.word == 1
-    assert text.about()["tags"] == "3 tags"
+    assert text.about()["tag"] == "3 tags"
 
 
 def test_words_their_spellings_and_what_is_rare():
@@ -101,7 +101,7 @@ def test_tags_that_break_the_scheme_or_are_not_known():
     assert (
         text.tags.kinds == ("PER",)
         and len(text.tags) == 5
-        and text.about()["tags"] == "spans of 1 kind in iob2, learnt as bioes"
+        and text.about()["tag"] == "spans of 1 kind in iob2, learnt as bioes"
     )
     with pytest.raises(DataError, match=r"f:2: I-PER after O, which iob2 does not allow"):
         text.tags.encode(["O", "I-PER"], ["f:1", "f:2"])

@@ -221,8 +221,7 @@ class TaggedText(Text):
         return TaggedText(words, characters, tags, rare)
 
     def about(self) -> dict[str, str]:
-        known = f"{self.tokenizer.vocabulary_size:,} words, {self.characters.vocabulary_size:,} characters"
-        return {"words": known, "tags": self.tags.about()}
+        return {"word": self.tokenizer.about(), "character": self.characters.about(), "tag": self.tags.about()}
 
 
 class WordIds:
