@@ -90,6 +90,16 @@ def test_its_answers_are_explained_by_words(labelled):
     assert shown.faithfulness
 
 
+def test_lines_have_a_vector_and_words_by_themselves_have_none(labelled, run, tmp_path):
+    model = unrolled.load(labelled / "model")
+    lines = ["now the twig lies here", "now, we pin them here", ""]
+    found = model.embed(lines)
+    assert found.shape == (3, model.network.encoder.output_size)
+    assert torch.allclose(torch.from_numpy(found[:1]), torch.from_numpy(model.embed(lines[:1])), atol=1e-5)
+    done = run("embed", labelled / "model")
+    assert done.code == 2 and "has no vectors of words by themselves" in done.err
+
+
 def test_a_stopped_run_goes_on_without_the_saved_model(vectors, tmp_path):
     shutil.copytree(vectors / "vectors", tmp_path / "vectors")
     short = {**CLASSIFY["train"], "steps": 5, "schedule": "constant"}
@@ -108,13 +118,15 @@ def test_a_translator_reads_its_source_by_them(vectors, tmp_path, run):
     settings = {
         "text": {"source": contextual(vectors), "target": {"kind": "whitespace"}},
         "model": {"encoder": {"cell": {"hidden_size": 8}}, "decoder": {"cell": {"hidden_size": 12}}, "dropout": 0.0},
-        "train": {"epochs": 3, "batch_sentences": 8, "precision": "float32"},
+        "train": {"epochs": 2, "batch_sentences": 8, "precision": "float32"},
+        "data": {"valid_rows": 3},
+        "search": {"max_length": 8},
     }
     model = train(tmp_path / "pairs.tsv", preset="bahdanau-small", out=tmp_path / "m", settings=settings, quiet=True)
     assert len(model.predict(["now the twig lies here", ""])) == 2
     shown = model.explain("now, we stick them", "n w s t")
     assert shown.source == ("now", ",", "we", "stick", "them") and len(shown.target) == 4
-    checked = json.loads(run("selfcheck", tmp_path / "m", "--json").out)
+    checked = json.loads(run("selfcheck", tmp_path / "m", "--lines", "6", "--json").out)
     assert all(one["holds"] is not False for one in checked["checks"])
 
 
