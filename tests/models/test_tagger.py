@@ -10,7 +10,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import END
 from unrolled.layers import Legal
 from unrolled.models import ENCODERS, MODELS, Tagger
-from unrolled.tasks.tag import collate_tagged
+from unrolled.tasks.tagged_batches import collate_tagged
 
 SMALL = {"embedding_size": 3, "character_size": 2, "character_hidden_size": 5, "dropout": 0.0}
 

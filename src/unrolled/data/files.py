@@ -45,6 +45,8 @@ SUFFIXES = {
 
 
 SAID = {
+    "conll": "A word a line, blank lines between sentences: CoNLL.",
+    "conllu": "A word a line in ten columns, blank lines between sentences: CoNLL-U.",
     "spans": "Each line is a text with spans.",
     "chunks": "Each line is a text in pieces, some of them entities.",
     "tokens": "Each line is a list of words with a list of tags.",
@@ -77,17 +79,13 @@ def guess_format(path: Path) -> tuple[str, list[str]]:
     named = named_format(path)
     if named not in ("tsv", "jsonl", None):
         return named, []
-    if not first_bytes(path).startswith(b"PAR1"):
-        tagged = tagged_kind(path) if named != "tsv" else None
-        if tagged:
-            return tagged, [SAID[tagged]]
-        sentences = is_conll(path) if named != "jsonl" else None
-        if sentences:
-            return sentences, ["A word a line, blank lines between sentences: CoNLL."]
+    if named is None and first_bytes(path).startswith(b"PAR1"):
+        return "parquet", ["The content is Parquet."]
+    sentences = (tagged_kind(path) if named != "tsv" else None) or (is_conll(path) if named != "jsonl" else None)
+    if sentences:
+        return sentences, [SAID[sentences]]
     if named:
         return named, []
-    if first_bytes(path).startswith(b"PAR1"):
-        return "parquet", ["The content is Parquet."]
     lines = [text for _, text in head(path, LONGEST)]
     if all(text.lstrip().startswith("{") for text in lines):
         return "jsonl", ["Each line begins with '{': JSON lines."]

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 from annotated_types import Ge
 
 from unrolled.base.errors import DataError, SettingsError
-from unrolled.base.protocol import END, PAD, Loss
+from unrolled.base.protocol import Loss
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part, hold_out
 from unrolled.data.sentences import SENTENCES, cells, places, usual
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, moved
+from unrolled.tasks.tagged_batches import Tagged, collate_tagged
 from unrolled.text.contextual import Contextual
 from unrolled.text.spans import OUTSIDE, Scheme, spans_of
 from unrolled.text.tagged import LetterIds, TaggedText, Tags, UnseenTag, WordIds, scheme_of, spelled
@@ -24,7 +25,6 @@ from unrolled.text.tagged import LetterIds, TaggedText, Tags, UnseenTag, WordIds
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from unrolled.data.batching import Columns, Tokens
     from unrolled.data.store import Encoder, Store
     from unrolled.layers import Legal
     from unrolled.models import Tagger
@@ -32,15 +32,6 @@ if TYPE_CHECKING:
 SKETCHED = 20
 SKETCHED_CHARACTERS = 100
 """Tags and characters of a preset that is shown without data."""
-
-
-class Tagged(NamedTuple):
-    """A batch of sentences. A spelling stands once, however many words of the batch have it."""
-
-    words: Tokens
-    characters: Tensor  # int64 [batch, different words, characters], PAD behind each; every row the same
-    which: Tensor  # int64 [batch, words]: the spelling of each word
-    tags: Tensor  # int64 [batch, words]; 0 in padding
 
 
 @TASKS.register("tag")
@@ -316,37 +307,3 @@ def _rare_of(text: TaggedText) -> Tensor:
     if text.tokenizer.held is not None:
         rare[text.tokenizer.held.symbols()] = False
     return rare
-
-
-def collate_tagged(columns: Columns) -> Tagged:
-    """A batch of sentences; a row without tags (one column less) has 0 in their place."""
-    import torch
-
-    from unrolled.data.batching import Tokens
-
-    words, spellings = columns[0], columns[1]
-    shape = len(words), max(map(len, words))
-    ids, which, tags = (np.full(shape, fill, dtype=np.int64) for fill in (PAD, 0, 0))
-    mask = np.zeros(shape, dtype=bool)
-    different: dict[bytes, int] = {}
-    spelt: list[np.ndarray] = []
-    for row, (one, characters) in enumerate(zip(words, spellings, strict=True)):
-        count = len(one)
-        ids[row, :count], mask[row, :count] = one, True
-        if len(columns) > 2:
-            tags[row, :count] = columns[2][row][:count]
-        start = 0
-        for word, end in enumerate(np.flatnonzero(characters == END)[:count].tolist()):
-            spelling = characters[start:end]
-            start = end + 1
-            number = different.setdefault(spelling.tobytes(), len(different))
-            if number == len(spelt):
-                spelt.append(spelling)
-            which[row, word] = number
-    letters = np.full((len(spelt), max(map(len, spelt))), PAD, dtype=np.int64)
-    for row, spelling in enumerate(spelt):
-        letters[row, : len(spelling)] = spelling
-    held = torch.from_numpy(letters).expand(len(words), -1, -1)
-    return Tagged(
-        Tokens(torch.from_numpy(ids), torch.from_numpy(mask)), held, torch.from_numpy(which), torch.from_numpy(tags)
-    )

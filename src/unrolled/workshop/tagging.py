@@ -40,7 +40,7 @@ def tag_rows(
     import torch
 
     from unrolled.tasks.base import moved
-    from unrolled.tasks.tag import collate_tagged
+    from unrolled.tasks.tagged_batches import collate_tagged
 
     found: list[Any] = [None] * len(rows)
     for group in _groups(rows, most):
