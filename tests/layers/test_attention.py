@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from unrolled.base.errors import SettingsError
+from unrolled.base.errors import SettingsError, UsageError
 from unrolled.layers import ATTENTIONS
 
 ROWS, QUERIES, SOURCE, QUERY, MEMORY = 2, 3, 5, 4, 7
@@ -94,3 +94,15 @@ def test_softmax_is_float32_where_scores_are_bfloat16():
     encoded = torch.zeros(1, 300, QUERY, dtype=torch.bfloat16)
     weights = attention(torch.zeros(1, QUERY, dtype=torch.bfloat16), attention.remember(encoded)).weights
     torch.testing.assert_close(weights, torch.full((1, 300), 1 / 300), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["additive", "bilinear"])
+def test_a_query_that_is_no_number_is_refused(kind):
+    attention = ATTENTIONS.build(kind, QUERY, MEMORY)
+    memory = attention.remember(torch.zeros(ROWS, SOURCE, MEMORY))
+    query = torch.zeros(ROWS, QUERIES, QUERY)
+    query[1, 2, 3] = float("nan")
+    with pytest.raises(UsageError, match=r"query of the attention \w+ holds nan at row 1, position 2; its numbers"):
+        attention(query, memory)
+    with pytest.raises(UsageError, match=r"mask of the attention \w+ must be a tensor of torch.bool, not a list"):
+        attention.remember(torch.zeros(ROWS, SOURCE, MEMORY), [[True]])

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import itertools
+import math
 
 import pytest
 import torch
@@ -360,6 +361,34 @@ def test_a_state_of_another_cell_is_refused():
 
 
 @pytest.mark.parametrize(
+    "given, message",
+    [
+        (
+            {"hx": torch.zeros(1, 3, 5, dtype=torch.float64)},
+            r"h_0 of GRU is torch.float64, the weights are torch.float32",
+        ),
+        ({"hx": torch.zeros(1, 3, 5, dtype=torch.int64)}, r"h_0 of GRU is torch.int64, the weights are torch.float32"),
+        ({"hx": torch.full((1, 3, 5), math.nan)}, r"h_0 of GRU holds nan at \[0, 0, 0\]; a state's numbers are finite"),
+        ({"lengths": "55"}, r"lengths is '55'; it must be 3 whole numbers, one for each row"),
+        ({"lengths": [7, 5, None]}, r"lengths is \[7, 5, None\]; it must be 3 whole numbers"),
+        ({"mask": [[True] * 3] * 7}, r"mask of GRU must be a tensor of torch.bool, not a list of 7"),
+    ],
+)
+def test_states_lengths_and_masks_of_other_kinds_are_refused(given, message):
+    with pytest.raises(UsageError, match=message):
+        GRU(2, 5)(torch.zeros(7, 3, 2), **given)
+
+
+def test_a_state_of_another_type_is_taken_under_autocast():
+    torch.manual_seed(0)
+    layer, x, state = GRU(2, 5), torch.randn(7, 3, 2), torch.randn(1, 3, 5)
+    with torch.autocast("cpu", torch.bfloat16):
+        full, _ = layer(x, state)
+        half, _ = layer(x, state.bfloat16())
+    torch.testing.assert_close(half.float(), full.float(), atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize(
     "build, message",
     [
         (lambda: LSTM(2, 5, 2, 0.5), r"bias of LSTM is 0.5; it must be True or False"),
@@ -373,6 +402,8 @@ def test_a_state_of_another_cell_is_refused():
         (lambda: Elman(2, 5, 1, "sigmoid"), r"nonlinearity of Elman is 'sigmoid'. Known: relu, tanh"),
         (lambda: LSTM(2, 5, peephole="some"), r"some"),
         (lambda: GRU(2, 5, reset="never"), r"never"),
+        (lambda: LSTM(2, 5, dtype=torch.int64), r"dtype of LSTM is torch.int64; weights are of a floating-point type"),
+        (lambda: GRU(2, 2.5), r"cell.hidden_size\] 2.5 was given; input should be a valid integer"),
     ],
 )
 def test_wrong_settings_are_named(build, message):

@@ -270,7 +270,7 @@ def test_zoneout_is_as_frequent_in_training_as_evaluation_expects():
 def test_wrong_settings_are_named():
     with pytest.raises(SettingsError, match=r"initial 'ones' of a recurrent network is not known. Known: learned"):
         Recurrent(2, initial="ones")
-    with pytest.raises(SettingsError, match=r"layers 0 was given; a recurrent network has at least 1"):
+    with pytest.raises(SettingsError, match=r"layers of Recurrent is 0; give a whole number of at least 1"):
         Recurrent(2, layers=0)
     with pytest.raises(SettingsError, match=r"a dropout rate of 1.0 was given; it must be at least 0 and below 1"):
         Recurrent(2, dropout=1.0)
@@ -284,3 +284,29 @@ def test_wrong_settings_are_named():
         CELLS.build({"kind": "lstm", "hidden_size": 0}, 2)
     with pytest.raises(SettingsError, match=r"input_size of a cell is 0"):
         CELLS.build("lstm", 0)
+    with pytest.raises(SettingsError, match=r"input_size of Recurrent is None; give a whole number of at least 1"):
+        Recurrent(None)
+    with pytest.raises(SettingsError, match=r"\[cell\] no cell is called 'lstn'"):
+        Recurrent(2, cell="lstn")
+
+
+@pytest.mark.parametrize(
+    "use, message",
+    [
+        (lambda net, x, s: net(x.double(), None, s), r"x of Recurrent is torch.float64, its weights are torch.float32"),
+        (lambda net, x, s: net(x, [[True]], s), r"mask of Recurrent must be a tensor of torch.bool, not a list"),
+        (lambda net, x, s: net(x, None, (s[0].double(), s[1])), r"state of Recurrent: tensor 0 is torch.float64, the"),
+        (
+            lambda net, x, s: net(x, None, (s[0], s[1] / 0)),
+            r"tensor 1 holds nan at \[0, 0\]; a state's numbers are finite",
+        ),
+        (lambda net, x, s: net.step(x[:, 0].double(), s), r"x of a step of Recurrent is torch.float64, its weights"),
+        (lambda net, x, s: net.cells[0](x[:, 0].double(), s), r"x of the cell LSTM is torch.float64, its weights are"),
+        (lambda net, x, s: net.cells[0](x[:, 0], (s[0], s[1].long())), r"the cell LSTM: tensor 1 is torch.int64, the"),
+    ],
+)
+def test_inputs_and_states_of_other_types_are_refused(use, message):
+    net = Recurrent(2, cell={"kind": "lstm", "hidden_size": 5})
+    x = torch.zeros(3, 7, 2)
+    with pytest.raises(UsageError, match=message):
+        use(net, x, net.initial(3, x))

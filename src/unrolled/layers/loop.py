@@ -7,9 +7,10 @@ from torch import Tensor
 
 from unrolled.layers.cells import Cell, State
 from unrolled.layers.cells.base import Noise
+from unrolled.layers.cells.checks import product_type
 from unrolled.layers.dropout import Dropout, LockedDropout
 from unrolled.layers.kernels.base import NO_EXTRAS, Extras
-from unrolled.layers.kernels.choose import extras_of, has_inner_bias, product_type, whole_kernel
+from unrolled.layers.kernels.choose import extras_of, has_inner_bias, whole_kernel
 from unrolled.layers.kernels.deferred import Deferred, step_cell
 
 

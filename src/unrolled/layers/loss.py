@@ -11,8 +11,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from unrolled.base.errors import UsageError
+from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels import compiled
-from unrolled.layers.kernels.choose import product_type
 
 BLOCK = 1 << 17
 """Numbers that are worked on at a time: what stays in a processor's cache."""

@@ -21,7 +21,10 @@ def prefix_mask(lengths: Tensor | Sequence[int], batch: int, time: int, device: 
 
     UsageError where they are not one whole number of 1 to ``time`` a row.
     """
-    found = torch.as_tensor(lengths)
+    try:
+        found = torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError(f"lengths is {lengths!r}; it must be {batch} whole numbers, one for each row.") from None
     if found.dim() != 1 or len(found) != batch or found.dtype not in WHOLE:
         raise UsageError(
             f"lengths is {found.dtype} {list(found.shape)}; it must be {batch} whole numbers, one for each row."

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Part
 from unrolled.layers.cells import CELLS, Cell, State
-from unrolled.layers.cells.base import check_state
+from unrolled.layers.cells.checks import check_state, check_type, whole
 from unrolled.layers.dropout import DROPOUTS, LockedDropout
-from unrolled.layers.kernels.choose import Path, check_type, run
+from unrolled.layers.kernels.choose import Path, run
 from unrolled.layers.kernels.layer import joinable, run_layer
 from unrolled.layers.kernels.order import Order, order_of
 from unrolled.layers.kernels.pair import pairable, run_pair
@@ -60,8 +60,9 @@ class Recurrent(nn.Module):
         initial: Literal["zeros", "learned"] = "zeros",
     ) -> None:
         super().__init__()
-        if layers < 1:
-            raise SettingsError(f"layers {layers} was given; a recurrent network has at least 1.")
+        for name, size in (("input_size", input_size), ("layers", layers)):
+            if not whole(size):
+                raise SettingsError(f"{name} of Recurrent is {size!r}; give a whole number of at least 1.")
         if initial not in ("zeros", "learned"):
             raise SettingsError(f"initial {initial!r} of a recurrent network is not known. Known: learned, zeros.")
         self.input_size = input_size
@@ -72,7 +73,7 @@ class Recurrent(nn.Module):
         cells: list[Cell] = []
         for layer in range(layers):
             size = cells[-1].output_size * self.directions if layer else input_size
-            cells.extend(CELLS.build(cell, size) for _ in range(self.directions))
+            cells.extend(CELLS.build(cell, size, where="cell") for _ in range(self.directions))
         self.cells = nn.ModuleList(cells)
         self.hidden_size = cells[0].hidden_size
         self.output_size = cells[0].output_size * self.directions
@@ -80,6 +81,10 @@ class Recurrent(nn.Module):
         self.first: nn.ParameterList | None = None
         if initial == "learned":
             self.first = nn.ParameterList(nn.Parameter(torch.zeros(size)) for size in self.state_sizes)
+
+    @property
+    def _weight(self) -> Tensor:
+        return cast(Cell, self.cells[0]).input_weight
 
     @property
     def state_sizes(self) -> tuple[int, ...]:
@@ -104,7 +109,7 @@ class Recurrent(nn.Module):
                 "the other side. Set bidirectional: false."
             )
         rows = len(state[0]) if isinstance(state, tuple) and state else 0
-        check_state(state, self.state_sizes, rows, "Recurrent")
+        check_state(state, self.state_sizes, rows, "Recurrent", self._weight)
         kept = tuple(tensor.detach() for tensor in state)
         if starts is None:
             return kept
@@ -130,9 +135,9 @@ class Recurrent(nn.Module):
                 f"x of Recurrent has shape {list(x.shape)}; it must be [batch, time, {self.input_size}], "
                 "with at least one row and one step."
             )
-        check_type(x, cast(Cell, self.cells[0]).input_weight)
+        check_type(x, self._weight)
         if state is not None:
-            check_state(state, self.state_sizes, x.shape[0], "Recurrent")
+            check_state(state, self.state_sizes, x.shape[0], "Recurrent", self._weight)
         if torch.compiler.is_exporting():
             return self._traced(x, mask, self.initial(x.shape[0], x) if state is None else state)
         order = order_of(mask, x)
@@ -223,7 +228,8 @@ class Recurrent(nn.Module):
             raise UsageError(
                 f"x of a step of Recurrent has shape {list(x.shape)}; it must be [batch, {self.input_size}]."
             )
-        check_state(state, self.state_sizes, x.shape[0], "Recurrent")
+        check_type(x, self._weight, "a step of Recurrent")
+        check_state(state, self.state_sizes, x.shape[0], "Recurrent", self._weight)
         return self.advance(self.project(x), state)
 
     def loop(self, *, deferred: bool = True) -> Loop:

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Part
 from unrolled.layers.cells import Cell, State
-from unrolled.layers.kernels.choose import check_type
+from unrolled.layers.cells.checks import check_like, check_type, whole
 from unrolled.layers.packing import check_finite, moved, order_of_packed, prefix_mask
 from unrolled.layers.recurrent import Recurrent
 from unrolled.layers.weights.torch_layout import rename_torch
@@ -64,8 +64,10 @@ class TorchLike(nn.Module):
             if not isinstance(value, bool):
                 raise SettingsError(f"{setting} of {name} is {value!r}; it must be True or False.")
         for setting, size in (("input_size", input_size), ("num_layers", options.num_layers)):
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            if not whole(size):
                 raise SettingsError(f"{setting} of {name} is {size!r}; it must be a whole number of at least 1.")
+        if options.dtype is not None and not options.dtype.is_floating_point:
+            raise SettingsError(f"dtype of {name} is {options.dtype}; weights are of a floating-point type.")
         if options.dropout and options.num_layers == 1:
             warnings.warn(f"dropout of {name} is between layers, and there is one: nothing is dropped.", stacklevel=3)
         self.recurrent = Recurrent(
@@ -145,6 +147,8 @@ class TorchLike(nn.Module):
             return prefix_mask(lengths, 1 if alone else given.shape[1 - time], given.shape[time], given.device)
         if mask is None:
             return None
+        if not isinstance(mask, Tensor):
+            raise UsageError(f"mask of {type(self).__name__} must be a tensor of torch.bool, not {described(mask)}.")
         if mask.dtype is not torch.bool or mask.shape != given.shape[:-1]:
             raise UsageError(
                 f"mask of {type(self).__name__} is {mask.dtype} {list(mask.shape)}; it must be torch.bool "
@@ -170,6 +174,7 @@ class TorchLike(nn.Module):
                     f"{name} of {type(self).__name__} has the shape {list(tensor.shape)}; for this input it must be "
                     f"{wanted}, [layers · directions, {'batch, ' if batched else ''}size]."
                 )
+            check_like(tensor, self._weight, f"{name} of {type(self).__name__}")
         rows = state if batched else [tensor.unsqueeze(1) for tensor in state]
         return tuple(tensor[index] for index in range(cells) for tensor in rows)
 

@@ -10,7 +10,7 @@ from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional
 
 from unrolled.layers import Embedding
-from unrolled.layers.kernels.choose import product_type
+from unrolled.layers.cells.checks import product_type
 from unrolled.layers.loss import ROUND, linear_cross_entropy
 
 

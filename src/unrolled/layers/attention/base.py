@@ -15,7 +15,7 @@ from unrolled.layers.attention.coverage import COVERAGES, Coverage, CoveragePart
 from unrolled.layers.attention.memory import Attended, Memory
 from unrolled.layers.attention.normalisers import NORMALISERS, NormaliserPart, Softmax
 from unrolled.layers.attention.reach import REACHES, Global, ReachPart
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 
 
 class Attention(nn.Module, abc.ABC):
@@ -88,6 +88,11 @@ class Attention(nn.Module, abc.ABC):
             )
         self._check_type("encoded", encoded, encoded.dtype if encoded.is_floating_point() else torch.float32)
         given = mask
+        if not isinstance(mask, Tensor | None):
+            raise UsageError(
+                f"mask of the attention {type(self).__name__} must be a tensor of torch.bool, not a "
+                f"{type(mask).__name__}."
+            )
         if mask is None:
             mask = torch.ones(encoded.shape[:2], dtype=torch.bool, device=encoded.device)
         if mask.dtype is not torch.bool or mask.shape != encoded.shape[:2]:
@@ -97,7 +102,7 @@ class Attention(nn.Module, abc.ABC):
             )
         if not torch.compiler.is_compiling():
             if encoded.device.type == "cpu":  # elsewhere to look is to wait
-                self._refuse_infinite(encoded)
+                self._refuse_infinite("encoded", encoded, ", at padding too")  # read with weight 0: 0 · ∞ is no number
             if given is not None:
                 self._refuse_empty(mask)
         return Memory(self.keys(encoded), self.values(encoded), mask)
@@ -142,6 +147,8 @@ class Attention(nn.Module, abc.ABC):
                 f"[{memory.mask.shape[0]}, {self.query_size}] or [{memory.mask.shape[0]}, time, {self.query_size}]."
             )
         self._check_kind(query, memory)
+        if query.device.type == "cpu" and not torch.compiler.is_compiling():
+            self._refuse_infinite("query", query, "")
         if state is None:
             state = self.initial(memory) if self._states else ()
         else:
@@ -225,16 +232,16 @@ class Attention(nn.Module, abc.ABC):
                 "every row needs at least one. Leave empty rows out."
             )
 
-    def _refuse_infinite(self, encoded: Tensor) -> None:
-        """Also at padding, which is read with the weight 0: 0 · ∞ is no number."""
-        if math.isfinite(encoded.detach().sum(dtype=torch.promote_types(encoded.dtype, torch.float32)).item()):
+    def _refuse_infinite(self, name: str, given: Tensor, also: str) -> None:
+        """Where ``given`` [batch, place, number] holds a number that is not finite."""
+        if math.isfinite(given.detach().sum(dtype=torch.promote_types(given.dtype, torch.float32)).item()):
             return
-        found = (~encoded.isfinite()).nonzero()
+        found = (~given.isfinite()).nonzero()
         if len(found):  # else only the sum ran over
             row, position, place = found[0].tolist()
             raise UsageError(
-                f"encoded of the attention {type(self).__name__} holds {encoded[row, position, place].item()} at row "
-                f"{row}, position {position}; its numbers must be finite, at padding too. Look at what made them."
+                f"{name} of the attention {type(self).__name__} holds {given[row, position, place].item()} at row "
+                f"{row}, position {position}; its numbers must be finite{also}. Look at what made them."
             )
 
 

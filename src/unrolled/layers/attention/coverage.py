@@ -13,7 +13,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
 from unrolled.layers.attention.memory import Memory
 from unrolled.layers.cells import GRU
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 
 
 class Coverage(nn.Module, abc.ABC):

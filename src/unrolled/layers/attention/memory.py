@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 
 
 class Memory(NamedTuple):

@@ -12,7 +12,7 @@ from torch.nn import functional
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
 from unrolled.layers.attention.sparse import entmax15, sparsemax
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 
 
 class Normaliser(nn.Module, abc.ABC):

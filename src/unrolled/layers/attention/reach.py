@@ -12,7 +12,7 @@ from torch.nn import functional
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
 from unrolled.layers.attention.memory import Memory
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 
 
 class Reach(nn.Module, abc.ABC):

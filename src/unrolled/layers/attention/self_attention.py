@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from unrolled.base.errors import UsageError
 from unrolled.layers.attention.memory import Attended, Memory
 from unrolled.layers.attention.multi_head import MultiHead
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 
 
 class SelfAttention(nn.Module):

@@ -12,10 +12,8 @@ from torch.nn import functional
 
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Registry
+from unrolled.layers.cells.checks import State, check_state, check_type, whole
 from unrolled.layers.cells.norm import normalise, normalise_groups
-
-State = tuple[Tensor, ...]
-"""The tensors of a state, each [batch, size]; the first is the cell's output h."""
 
 Initialisation = Literal["orthogonal", "uniform"]
 
@@ -76,8 +74,8 @@ class Cell(nn.Module, abc.ABC):
     ) -> None:
         super().__init__()
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if size < 1:
-                raise SettingsError(f"{name} of a cell is {size}; give a whole number of at least 1.")
+            if not whole(size):
+                raise SettingsError(f"{name} of a cell is {size!r}; give a whole number of at least 1.")
         if recurrent_init not in ("orthogonal", "uniform"):
             raise SettingsError(f"recurrent_init {recurrent_init!r} is not known. Known: orthogonal, uniform.")
         for name, rate in (("recurrent_dropout", recurrent_dropout), ("zoneout", zoneout)):
@@ -192,7 +190,8 @@ class Cell(nn.Module, abc.ABC):
             raise UsageError(
                 f"x of the cell {type(self).__name__} has shape {list(x.shape)}; it must be [batch, {self.input_size}]."
             )
-        check_state(state, self.state_sizes, x.shape[0], f"the cell {type(self).__name__}")
+        check_type(x, self.input_weight, f"the cell {type(self).__name__}")
+        check_state(state, self.state_sizes, x.shape[0], f"the cell {type(self).__name__}", self.input_weight)
         return self.advance(self.project(x), state, noise)
 
     def add_past(self, total: Tensor, h: Tensor, seen: Tensor | None, rows: slice) -> Tensor:
@@ -212,18 +211,3 @@ class Cell(nn.Module, abc.ABC):
 
 
 CELLS: Registry[Cell] = Registry("cell")
-
-
-def check_state(state: State, sizes: tuple[int, ...], batch: int, whose: str) -> None:
-    """UsageError where ``state`` is not of ``whose`` kind or not for ``batch`` rows."""
-    wanted = [[batch, size] for size in sizes]
-    if not isinstance(state, tuple) or not all(isinstance(tensor, Tensor) for tensor in state):
-        raise UsageError(
-            f"state of {whose} must be a tuple of tensors with the shapes {wanted}, not {type(state).__name__}."
-        )
-    given = [list(tensor.shape) for tensor in state]
-    if given != wanted:
-        raise UsageError(
-            f"state of {whose} has the shapes {given}; it must have {wanted}. "
-            "Take it from `initial`, or from the last call for the same rows."
-        )

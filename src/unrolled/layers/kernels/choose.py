@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman, State
+from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, WholeSequence
 from unrolled.layers.kernels.elman import ElmanKernel
@@ -157,25 +158,3 @@ def step_type(cell: Cell, x: Tensor, order: Order, path: Path) -> torch.dtype:
     rows = order.size / len(order.counts)
     few = 9 if path == "compiled" else 9 + 1.3e6 / cell.hidden_weight.numel()
     return torch.float32 if x.device.type == "cpu" and dtype is torch.bfloat16 and rows < few else dtype
-
-
-def check_type(x: Tensor, weight: Tensor) -> None:
-    """UsageError where ``x`` has another type than the weights, or one whose products this processor does not have."""
-    product = product_type(x)
-    if not x.is_floating_point() or product is not product_type(weight):
-        raise UsageError(
-            f"x of Recurrent is {x.dtype}, its weights are {weight.dtype}. Convert one, or run under torch.autocast."
-        )
-    if product is torch.float16 and x.device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_fp16_supported():
-        raise UsageError(
-            "Recurrent would multiply in torch.float16, which this processor does not have. "
-            "Use torch.bfloat16 or torch.float32."
-        )
-
-
-def product_type(x: Tensor) -> torch.dtype:
-    """The type of matrix products with ``x``: autocast's where it is on (float64 is left alone), else x's own."""
-    device = x.device.type
-    if x.dtype is not torch.float64 and torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
-    return x.dtype

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Factors, Kernel, run_backward, weight_gradient
 
 

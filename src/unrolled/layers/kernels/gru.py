@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.layers.cells.base import State
+from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels.base import Extras, Factors, Kernel, sigmoid_slope, tanh_slope
 from unrolled.layers.kernels.parts import Norm, Product, Zone
 

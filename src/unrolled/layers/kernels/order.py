@@ -123,6 +123,8 @@ def order_of(mask: Tensor | None, x: Tensor) -> Order:
     batch, time = x.shape[:2]
     if mask is None:
         return Order(batch, time, [time] * batch, x.device)
+    if not isinstance(mask, Tensor):
+        raise UsageError(f"mask of Recurrent must be a tensor of torch.bool, not a {type(mask).__name__}.")
     if mask.dtype is not torch.bool or mask.shape != x.shape[:2]:
         raise UsageError(
             f"mask of Recurrent is {mask.dtype} {list(mask.shape)}; "

@@ -10,8 +10,9 @@ from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional
 
 from unrolled.layers import Attention, Cell, Memory, State
+from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
-from unrolled.layers.kernels.choose import kernel_for, product_type
+from unrolled.layers.kernels.choose import kernel_for
 from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
