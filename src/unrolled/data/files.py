@@ -11,6 +11,7 @@ from unrolled.data.formats import LONGEST, head, open_csv, open_running, open_te
 from unrolled.data.jsonlines import open_jsonl
 from unrolled.data.opening import first_bytes, regular_file
 from unrolled.data.sentences import is_conll, open_conll, open_conllu
+from unrolled.data.signals import open_npz, open_ts
 from unrolled.data.table import Columns, Table
 from unrolled.data.tagged_json import open_chunks, open_spans, open_tokens, tagged_kind
 
@@ -26,6 +27,8 @@ FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "spans": open_spans,
     "chunks": open_chunks,
     "tokens": open_tokens,
+    "ts": open_ts,
+    "npz": open_npz,
 }
 
 SUFFIXES = {
@@ -41,6 +44,8 @@ SUFFIXES = {
     ".bio": "conll",
     ".iob": "conll",
     ".conllu": "conllu",
+    ".ts": "ts",
+    ".npz": "npz",
 }
 
 

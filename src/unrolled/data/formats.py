@@ -16,6 +16,7 @@ from unrolled.data.table import (
     Row,
     Table,
     default_names,
+    heads_numbers,
     is_header,
     listed,
     select,
@@ -26,6 +27,9 @@ from unrolled.data.table import (
 
 LONGEST = 1 << 27
 """Characters of a line of running text: a whole corpus is sometimes written as one."""
+
+FIRST = 6
+"""Rows that tell whether the first one is a header."""
 
 HEAD = 100
 """Lines that are not blank, read to guess what a file is."""
@@ -68,12 +72,13 @@ def picker(indices: list[int], count: int) -> Callable[[Sequence[str]], tuple[st
 class Layout:
     """What a delimited file's head says: its columns, whether the first row names them, and which are wanted."""
 
-    def __init__(self, path: Path, first: Sequence[str], count: int, columns: Columns) -> None:
+    def __init__(self, path: Path, records: Sequence[Sequence[str]], count: int, columns: Columns) -> None:
+        first = records[0]
         chosen = wanted(columns)
         named = [column for column in chosen or () if isinstance(column, str)]
         cells = [cell.strip() for cell in first]
         self.header = len(cells) == count and (
-            is_header(cells) or (bool(named) and all(name in cells for name in named))
+            is_header(cells) or heads_numbers(records) or (bool(named) and all(name in cells for name in named))
         )
         self.names = unique(cells) if self.header else default_names(count)
         self.indices = select(path, self.names, chosen)
@@ -95,7 +100,8 @@ class Layout:
 def open_tsv(path: Path, columns: Columns = None) -> Table:
     """Tab-separated text. There is no quoting: a quotation mark is a quotation mark."""
     lines = head(path)
-    layout = Layout(path, lines[0][1].split("\t"), common([text.count("\t") + 1 for _, text in lines]), columns)
+    records = [text.split("\t") for _, text in lines]
+    layout = Layout(path, records[:FIRST], common(list(map(len, records))), columns)
     skip = lines[0][0] if layout.header else 0
     guessed = layout.guesses()
     if len(layout.names) == 1 and _loose_width([text for _, text in lines]) > 1:
@@ -123,7 +129,7 @@ def open_csv(path: Path, columns: Columns = None) -> Table:
     lines = head(path)
     delimiter = _delimiter([text for _, text in lines])
     records = [cells for cells in _loose([text for _, text in lines], delimiter) if cells]
-    layout = Layout(path, records[0], common([len(cells) for cells in records]), columns)
+    layout = Layout(path, records[:FIRST], common([len(cells) for cells in records]), columns)
     skip = lines[0][0] if layout.header else 0
 
     def read(report: Report) -> Iterator[Row]:

@@ -25,7 +25,7 @@ PLACE = "place"
 
 
 class Encoder(Protocol):
-    """What turns lines into ids: every tokenizer."""
+    """What turns lines into ids: every tokenizer; or with a vocabulary of size 0 into numbers."""
 
     @property
     def vocabulary_size(self) -> int: ...
@@ -41,7 +41,8 @@ class _Chunk(NamedTuple):
 class Store:
     """Rows of symbol ids in named columns, e.g. ``source`` and ``target``, without special symbols.
 
-    A folder with ``rows.arrow`` (Arrow IPC: one list of uint16, or int32 for vocabularies above 65,536, a column) and
+    A folder with ``rows.arrow`` (Arrow IPC: one list of uint16, int32 for vocabularies above 65,536, float32 for
+    columns of numbers, a column) and
     ``rows.json`` (fingerprint, digest). Memory holds where each record batch lies; the system pages ids, lengths and
     places in and out.
     """
@@ -166,7 +167,10 @@ def _digest(path: Path) -> str:
 
 
 def _types(names: Iterable[str], sizes: Mapping[str, int]) -> dict[str, pa.DataType]:
-    return {name: pa.uint16() if sizes.get(name, 1 << 31) <= 1 << 16 else pa.int32() for name in names}
+    def kind(size: int) -> pa.DataType:
+        return pa.float32() if size == 0 else pa.uint16() if size <= 1 << 16 else pa.int32()
+
+    return {name: kind(sizes.get(name, 1 << 31)) for name in names}
 
 
 def _chunks_of_ids(columns: Mapping[str, Iterable[Sequence[int]]], places: Iterable[int] | None) -> Iterator[_Chunk]:
@@ -264,7 +268,7 @@ def _batch(chunk: _Chunk, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _lists(rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:
-    if rows and not isinstance(rows[0], list):
+    if rows and not isinstance(rows[0], list) and kind.value_type != pa.float32():
         rows = [np.asarray(row).tolist() for row in rows]
     return pa.array(rows, kind)
 

@@ -111,6 +111,28 @@ def is_header(cells: Sequence[str]) -> bool:
     return len(set(names)) == len(names) and sum(name in KNOWN_NAMES for name in names) * 2 > len(names)
 
 
+def heads_numbers(records: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row stands above numbers without being some: in half of its columns or more it has a word, no
+    two alike, and the rows below (at least two) have numbers."""
+    first, below = [cell.strip() for cell in records[0]], records[1:]
+    if len(below) < 2 or len(set(first)) < len(first) or any(len(row) != len(first) for row in below):
+        return False
+    above = sum(
+        bool(name) and not is_number(name) and all(is_number(row[place]) for row in below)
+        for place, name in enumerate(first)
+    )
+    return above * 2 >= len(first) > 1 and not any(map(is_number, first))
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, as Python reads one."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def default_names(count: int) -> tuple[str, ...]:
     """Names for columns that have none: text, or source and target and then their numbers."""
     return ("text",) if count == 1 else ("source", "target", *(str(n) for n in range(3, count + 1)))

@@ -1,7 +1,7 @@
 """Wiring only: layers put together to encoders, decoders and whole models, which search and training drive."""
 
 from unrolled.models.bridge import BRIDGES, Bridge
-from unrolled.models.classifier import Classified, Classifier
+from unrolled.models.classifier import Classified, Classifier, Labelling, SignalClassifier
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.elmo import Elmo
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
@@ -31,6 +31,7 @@ __all__ = [
     "Forced",
     "HISTORIES",
     "History",
+    "Labelling",
     "LanguageModel",
     "MODELS",
     "POOLINGS",
@@ -39,6 +40,7 @@ __all__ = [
     "Pooling",
     "SOFTMAXES",
     "Seq2Seq",
+    "SignalClassifier",
     "Stepped",
     "Tagger",
     "TorchStepper",

@@ -1,18 +1,21 @@
-"""The probability of each label of a text: symbols, an encoder, one vector, one linear layer."""
+"""The probability of each label of a text or of a signal: an encoder, one vector, one linear layer."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional
 
+from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding, cross_entropy
-from unrolled.models.contextual import look_up
-from unrolled.models.encoders import ENCODERS
+from unrolled.models.contextual import Looked, look_up
+from unrolled.models.encoders import ENCODERS, Encoder
 from unrolled.models.pointer import shares, shares_of, spread, spread_to
 from unrolled.models.pooling import POOLINGS
 from unrolled.models.ranges import Count, Share
@@ -20,20 +23,16 @@ from unrolled.models.seq2seq import MODELS
 
 
 class Classified(NamedTuple):
-    """What is said of a batch of texts."""
+    """What is said of a batch."""
 
-    logits: Tensor  # [batch, labels]
+    logits: Tensor  # [batch, labels]; of each position [batch, source, labels]
     weights: Tensor | None  # [batch, source]: how much of each position was read, where the pooling says it
 
 
-@MODELS.register("classifier")
-class Classifier(nn.Module):
-    """p(label | w_1 … w_n) = softmax(W c + b), c = pooling(encoder(w_1 … w_n))
+class Labelling(nn.Module, ABC):
+    """p(label | x_1 … x_n) = softmax(W c + b), c = pooling(encoder(read(x_1 … x_n)))
 
-    Where a text may have several labels, each has its own probability σ(W c + b). ``pooling``: ``last``, ``mean``,
-    ``max`` or ``attention``. ``dropout`` is that of the pooled vector, ``input_dropout`` (null: the same) that of the
-    embedded symbols, ``word_dropout`` the rate at which single symbols are read as the unknown one.
-    ``embedding_scale``: vectors are read as they are, or times √embedding_size, so that they start with variance 1.
+    Where a row may have several labels, each has its own probability σ(W c + b).
 
     ``class_weights`` says what a row counts in the loss: 1, or (``balanced``) rows / (labels · rows of its label), so
     that rare labels count as much as frequent ones and the mean over the training rows stays 1; with several labels
@@ -42,36 +41,15 @@ class Classifier(nn.Module):
     Masks are bool, True = real, real places first.
     """
 
-    def __init__(
-        self,
-        vocabulary_size: int,
-        labels: int,
-        several: bool = False,
-        /,
-        *,
-        embedding_size: Count = 128,
-        encoder: Annotated[Part, ENCODERS] = "rnn",
-        pooling: Annotated[Part, POOLINGS] = "attention",
-        dropout: Share = 0.3,
-        input_dropout: Share | None = None,
-        dropout_kind: Literal["plain", "locked"] = "plain",
-        word_dropout: Share = 0.0,
-        embedding_scale: Literal["none", "root"] = "none",
-        class_weights: Literal["none", "balanced"] = "none",
-    ) -> None:
+    each = False
+    """Whether every position has its own label, and none is pooled."""
+
+    def __init__(self, labels: int, several: bool, encoder: Encoder, pooling: Part, rate: float, weights: str) -> None:
         super().__init__()
-        self.several, self.class_weights = several, class_weights
-        self.embedding = Embedding(
-            vocabulary_size,
-            size=embedding_size,
-            dropout=dropout if input_dropout is None else input_dropout,
-            dropout_kind=dropout_kind,
-            word_dropout=word_dropout,
-        )
-        self.embedding_factor = embedding_size**0.5 if embedding_scale == "root" else 1.0
-        self.encoder = ENCODERS.build(encoder, embedding_size, where="encoder")
+        self.several, self.class_weights = several, weights
+        self.encoder = encoder
         self.pooling = POOLINGS.build(pooling, self.encoder.output_size, where="pooling")
-        self.dropout = DROPOUTS.build({"kind": "plain", "rate": dropout}, where="dropout")
+        self.dropout = DROPOUTS.build({"kind": "plain", "rate": rate}, where="dropout")
         self.output = nn.Linear(self.pooling.output_size, labels)
         self.weight: Tensor
         self.register_buffer("weight", torch.ones(labels), persistent=False)
@@ -83,19 +61,24 @@ class Classifier(nn.Module):
             weight = (rows - held).clamp(min=1) / held if self.several else rows / (len(held) * held)
             self.weight = weight.to(self.weight.device)
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Classified:
-        """``ids`` int64 [batch, source]; each row has a real place at least (its end)."""
-        read = look_up(self.embedding, ids, mask)
-        encoded = self.encoder(read.vectors * self.embedding_factor, read.mask)
+    @abstractmethod
+    def read(self, given: Tensor, mask: Tensor) -> Looked:
+        """What the encoder reads of the input."""
+
+    def forward(self, given: Tensor, mask: Tensor) -> Classified:
+        """``given`` [batch, source, …] as `read` takes it; each row has a real place at least."""
+        read = self.read(given, mask)
+        encoded = self.encoder(read.vectors, read.mask)
+        if self.each:
+            return Classified(self.output(self.dropout(encoded.output)), None)
         vector, weights = self.pooling(encoded)
         logits = self.output(self.dropout(vector.unsqueeze(1)).squeeze(1))
         return Classified(logits, None if weights is None else self._spread(weights, mask, read.owner))
 
-    def vector(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def vector(self, given: Tensor, mask: Tensor) -> Tensor:
         """What the labels are told by: the pooled vector of each row, [batch, size]."""
-        read = look_up(self.embedding, ids, mask)
-        read = look_up(self.embedding, ids, mask)
-        pooled: Tensor = self.pooling(self.encoder(read.vectors * self.embedding_factor, read.mask))[0]
+        read = self.read(given, mask)
+        pooled: Tensor = self.pooling(self.encoder(read.vectors, read.mask))[0]
         return pooled
 
     def _spread(self, weights: Tensor, mask: Tensor, owner: Tensor | None) -> Tensor:
@@ -122,8 +105,94 @@ class Classifier(nn.Module):
             logits.float(), wanted, pos_weight=self.weight, reduction="sum"
         )
 
-    def probabilities(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Float32 [batch, labels], and the weights of `forward`."""
-        found = self(ids, mask)
+    def probabilities(self, given: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Float32 [batch, labels] (of each position: [batch, source, labels]), and the weights of `forward`."""
+        found = self(given, mask)
         logits = found.logits.float()
-        return logits.sigmoid() if self.several else logits.softmax(dim=1), found.weights
+        return logits.sigmoid() if self.several else logits.softmax(dim=-1), found.weights
+
+
+@MODELS.register("classifier")
+class Classifier(Labelling):
+    """A `Labelling` of symbols.
+
+    ``pooling``: ``last``, ``mean``, ``max`` or ``attention``. ``dropout`` is that of the pooled vector,
+    ``input_dropout`` (null: the same) that of the embedded symbols, ``word_dropout`` the rate at which single symbols
+    are read as the unknown one. ``embedding_scale``: vectors are read as they are, or times √embedding_size, so that
+    they start with variance 1.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        labels: int,
+        several: bool = False,
+        /,
+        *,
+        embedding_size: Count = 128,
+        encoder: Annotated[Part, ENCODERS] = "rnn",
+        pooling: Annotated[Part, POOLINGS] = "attention",
+        dropout: Share = 0.3,
+        input_dropout: Share | None = None,
+        dropout_kind: Literal["plain", "locked"] = "plain",
+        word_dropout: Share = 0.0,
+        embedding_scale: Literal["none", "root"] = "none",
+        class_weights: Literal["none", "balanced"] = "none",
+    ) -> None:
+        embedding = Embedding(
+            vocabulary_size,
+            size=embedding_size,
+            dropout=dropout if input_dropout is None else input_dropout,
+            dropout_kind=dropout_kind,
+            word_dropout=word_dropout,
+        )
+        built = ENCODERS.build(encoder, embedding_size, where="encoder")
+        super().__init__(labels, several, built, pooling, dropout, class_weights)
+        self.embedding = embedding
+        self.embedding_factor = embedding_size**0.5 if embedding_scale == "root" else 1.0
+
+    def read(self, given: Tensor, mask: Tensor) -> Looked:
+        """Vectors of the symbols ``given``, int64 [batch, source]."""
+        read = look_up(self.embedding, given, mask)
+        return read._replace(vectors=read.vectors * self.embedding_factor)
+
+
+@MODELS.register("signal_classifier")
+class SignalClassifier(Labelling):
+    """A `Labelling` of frames: x_t = V f_t + b of each frame f_t, then what classifies a text.
+
+    ``size`` of x_t. ``noise``: the deviation of the Gaussian noise that training adds to every number of a scaled frame
+    (Graves et al. 2013, arXiv:1303.5778, §4 adds it to weights). Where each frame has a label there is no pooling.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        labels: int,
+        each: bool = False,
+        /,
+        *,
+        size: Count = 64,
+        encoder: Annotated[Part, ENCODERS] = "rnn",
+        pooling: Annotated[Part, POOLINGS] = "attention",
+        dropout: Share = 0.3,
+        input_dropout: Share = 0.0,
+        noise: Annotated[float, Ge(0)] = 0.0,
+        class_weights: Literal["none", "balanced"] = "none",
+    ) -> None:
+        built = ENCODERS.build(encoder, size, where="encoder")
+        if each and built.reduction > 1:
+            raise SettingsError("[encoder] it makes fewer positions of the frames, and each frame is to have a label.")
+        super().__init__(labels, False, built, {"kind": "mean"} if each else pooling, dropout, class_weights)
+        self.each = each
+        if each:
+            self.output = nn.Linear(built.output_size, labels)
+        self.front = nn.Linear(channels, size)
+        self.input_dropout = DROPOUTS.build({"kind": "plain", "rate": input_dropout}, where="input_dropout")
+        self.noise = noise
+
+    def read(self, given: Tensor, mask: Tensor) -> Looked:
+        """The frames ``given`` [batch, time, channels] as the encoder reads them."""
+        if self.training and self.noise:
+            given = given + self.noise * torch.randn_like(given)
+        return Looked(self.input_dropout(self.front(given)), mask, None)

@@ -5,6 +5,7 @@ from unrolled.tasks import (  # noqa: F401  (they register themselves)
     contextual_vectors,
     language_model,
     rouge,
+    signals,
     tag,
     translate,
     word_vectors,

@@ -145,6 +145,10 @@ class Task(ABC, Generic[T]):
         """Settings of the task itself that the head of the training table tells, and what to say of them."""
         return {}, []
 
+    def adapt(self, table: Table) -> Table:
+        """The table with a row for each example, where one example stands in several rows."""
+        return table
+
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         """Which of a table's columns are the task's, in its order, by their names; None where these do not tell."""
         if not all(name in columns for name in self.columns):

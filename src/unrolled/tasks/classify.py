@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 from annotated_types import Ge
 
-from unrolled.base.errors import DataError, SettingsError
-from unrolled.base.protocol import Loss
+from unrolled.base.errors import SettingsError
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
 from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import Table, listed
-from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, moved
+from unrolled.tasks.base import TASKS, Batches, Manual, Sized
+from unrolled.tasks.labelling import Labelled, LabelTask
 from unrolled.tasks.sizing import size_columns
-from unrolled.text.labelled import LabelledText, UnseenLabel
+from unrolled.text.labelled import LabelledText
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
-    from unrolled.data.batching import Columns, Tokens
+    from unrolled.data.batching import Columns
     from unrolled.data.store import Encoder, Store
     from unrolled.models.classifier import Classifier
 
@@ -41,22 +40,12 @@ HEAD = 1000
 FEW = 20
 """Rows below which nothing is concluded of a table without names."""
 
-STEADY = 1000
-"""Training rows up to which the held-out ones are too few for F1 to tell one validation from the next."""
-
 MOST_GUESSED = 100
 LONGEST_LABEL = 40
 
 
-class Labelled(NamedTuple):
-    """A batch of texts, each ended by END, and their labels."""
-
-    text: Tokens
-    labels: Tensor  # int64 [batch, most labels of a row], -1 where a row has fewer
-
-
 @TASKS.register("classify")
-class Classify(Task[LabelledText]):
+class Classify(LabelTask[LabelledText]):
     """One label a text, or any number of them (``text.separator``).
 
     ``label`` is the column of the labels, by name or 1-based number; null: the one that is called label, class,
@@ -72,8 +61,6 @@ class Classify(Task[LabelledText]):
     contextual = {"text.tokenizer": "embedding"}
     models = ("classifier",)
     preset = "classify"
-    stop_on = "macro_f1"
-    measures = ("loss", "accuracy", "macro_f1")
     unsized = {"text": {"tokenizer": {"kind": "bpe"}}}
     manual = Manual(
         commands=(
@@ -93,7 +80,7 @@ class Classify(Task[LabelledText]):
 
     @classmethod
     def recognises(cls, table: Table) -> str | None:
-        if table.format in SENTENCES | {"text", "running", "parallel"} or len(table.columns) < 2:
+        if table.format in SENTENCES | {"text", "running", "parallel", "ts", "npz"} or len(table.columns) < 2:
             return None
         named = _by_names(table.columns)
         looks = _looks(table)
@@ -141,18 +128,10 @@ class Classify(Task[LabelledText]):
         texts = [place for name in TEXTS for place in others if columns[place].casefold() == name]
         return (texts or others)[0], label
 
-    def check(self, settings: Mapping[str, Any]) -> None:
-        super().check(settings)
-        if settings["train"]["sampling"]:
-            raise SettingsError(
-                f"[train.sampling] {settings['train']['sampling']} was given, and a classifier writes no symbols that "
-                "could be fed back. Set it to 0."
-            )
-
     def size(self, part: Part) -> Sized:
         """The tokenizer; and of few rows so few are held out that F1 jumps or stands still, and the loss chooses."""
         found = size_columns(part, {"text.tokenizer": 0})
-        if next(islice(part.rows(), STEADY, None), None) is not None:
+        if not self.few(part):
             return found
 
         def said(origins: Mapping[str, str]) -> list[str]:
@@ -162,32 +141,8 @@ class Classify(Task[LabelledText]):
 
         return Sized(found.origin, {**found.tree, "train": {"stop_on": "loss"}}, said)
 
-    def learn(self, settings: Mapping[str, Any], part: Part) -> LabelledText:
-        """The tokenizer of the training rows, and the labels of the whole training table."""
-        text = super().learn(settings, part)
-        names: set[str] = set()
-        rows = 0
-        for row in part._replace(low=0.0, high=1.0).rows():
-            rows += 1
-            found = text.labels.split(row.fields[1])
-            if not all(found):
-                where = part.table.place(row.place, part.pick[1])
-                raise DataError(f"{where}: the label is empty. Give one, or leave the row out.")
-            names.update(found)
-        text.labels = text.labels.admitting(names)
-        _refuse_labels(text, part, rows)
-        return text
-
     def encoders(self, text: LabelledText) -> dict[str, Encoder]:
         return {"text": text.tokenizer, "label": text.labels}
-
-    def store(self, folder: Path, part: Part, text: LabelledText, mark: str) -> Store:
-        try:
-            return super().store(folder, part, text, mark)
-        except UnseenLabel as error:
-            place = next(row.place for row in part.rows() if error.label in text.labels.split(row.fields[1]))
-            cure = "Correct it, leave the row out, or give training rows of it."
-            raise DataError(f"{part.table.place(place, part.pick[1])}: {error}{cure}") from None
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
         from unrolled.data.batching import Batches as Bucketed
@@ -223,39 +178,6 @@ class Classify(Task[LabelledText]):
         network = MODELS.build(settings["model"], source, SKETCHED, several, where="model")
         return network, f"{source:,} symbols and {SKETCHED} labels"
 
-    def loss(
-        self,
-        network: nn.Module,
-        batch: Labelled,
-        smoothing: float = 0.0,
-        sampling: float = 0.0,  # noqa: ARG002
-        *,
-        carried: Carried | None = None,  # noqa: ARG002
-    ) -> Loss:
-        model = cast("Classifier", network)
-        logits = model(batch.text.ids, batch.text.mask).logits
-        return Loss(model.loss(logits, _wanted(model, batch, logits), smoothing), len(batch.labels))
-
-    def validate(self, given: Validation) -> dict[str, float]:
-        from unrolled.tasks.label_scores import accuracy, decided, macro_f1
-
-        model = cast("Classifier", given.network)
-        total, said, gold = 0.0, [], []
-        with given.forward():
-            for rows in given.batches.plan(0):
-                batch = moved(given.batches.load(rows), given.device)
-                logits = model(batch.text.ids, batch.text.mask).logits.float()
-                wanted = _wanted(model, batch, logits)
-                total += float(model.loss(logits, wanted))
-                said.append((logits.sigmoid() if model.several else logits.softmax(dim=1)).cpu().numpy())
-                gold.append(wanted.cpu().numpy())
-        targets, answers = np.concatenate(gold), decided(np.concatenate(said), several=model.several)
-        return {
-            "loss": total / max(len(targets), 1),
-            "accuracy": accuracy(targets, answers),
-            "macro_f1": macro_f1(targets, answers),
-        }
-
 
 SKETCHED = 10
 """Labels of a preset that is shown without data."""
@@ -271,14 +193,6 @@ def collate_labelled(columns: Columns, rows: np.ndarray) -> Labelled:
     for row, ids in zip(labels, columns[1], strict=True):
         row[: len(ids)] = ids
     return Labelled(collate(columns[0], None, rows).source, torch.from_numpy(labels))
-
-
-def _wanted(model: Classifier, batch: Labelled, logits: Tensor) -> Tensor:
-    """The targets that `Classifier.loss` takes."""
-    if not model.several:
-        return batch.labels[:, 0]
-    table = logits.new_zeros((len(logits), logits.shape[1] + 1), dtype=logits.dtype)
-    return table.scatter(1, batch.labels + 1, 1.0)[:, 1:].bool()
 
 
 def _by_names(columns: Sequence[str]) -> tuple[int, int] | None:
@@ -314,16 +228,3 @@ def _label_by_looks(looks: Sequence[Counter[str]]) -> int | None:
     ]
     others = [counter for place, counter in enumerate(looks) if place not in few]
     return few[0] if len(few) == 1 and any(len(counter) * 2 > rows for counter in others) else None
-
-
-def _refuse_labels(text: LabelledText, part: Part, rows: int) -> None:
-    """DataError where the labels cannot be what is to be learnt."""
-    where, names = part.table.path, text.labels.names
-    if len(names) < (1 if text.several else 2):
-        all_ = f"all {rows:,} rows have the label '{names[0]}'" if names else "no row has a label"
-        raise DataError(f"{where}: {all_}: there is nothing to tell apart. Give rows of at least two labels.")
-    if len(names) > FEW and len(names) * 2 > rows:
-        raise DataError(
-            f"{where}: {len(names):,} different labels in {rows:,} rows: that is no label ('{names[0][:40]}'). Say "
-            "which columns hold text and label: --columns text,label (names or numbers)."
-        )

@@ -41,28 +41,33 @@ class UnseenLabel(DataError):
 
 
 class Labels:
-    """Names of labels, sorted, and how many training rows have each."""
+    """Names of labels, sorted, and how many training rows have each.
 
-    def __init__(self, counts: Mapping[str, int], rows: int = 0, separator: str | None = None) -> None:
-        self.rows, self.separator = rows, separator
+    ``ordered``: a cell holds one for each step, in their order, white space between.
+    """
+
+    def __init__(
+        self, counts: Mapping[str, int], rows: int = 0, separator: str | None = None, *, ordered: bool = False
+    ) -> None:
+        self.rows, self.separator, self.ordered = rows, separator, ordered
         self.names = tuple(sorted(counts))
         self.counts = tuple(counts[name] for name in self.names)
         self._ids = {name: number for number, name in enumerate(self.names)}
 
     @staticmethod
-    def learn(cells: Iterable[str], separator: str | None = None) -> Labels:
+    def learn(cells: Iterable[str], separator: str | None = None, *, ordered: bool = False) -> Labels:
         """The labels of training rows."""
-        reader, counts, rows = Labels({}, separator=separator), Counter[str](), 0
+        reader, counts, rows = Labels({}, separator=separator, ordered=ordered), Counter[str](), 0
         for cell in cells:
-            rows += 1
-            counts.update(reader.split(cell))
-        return Labels(counts, rows, separator)
+            found = reader.split(cell)
+            rows += len(found) if ordered else 1
+            counts.update(found)
+        return Labels(counts, rows, separator, ordered=ordered)
 
     def admitting(self, names: Iterable[str]) -> Labels:
         """These and others, which no training row has."""
-        return Labels(
-            dict.fromkeys(names, 0) | dict(zip(self.names, self.counts, strict=True)), self.rows, self.separator
-        )
+        counts = dict.fromkeys(names, 0) | dict(zip(self.names, self.counts, strict=True))
+        return Labels(counts, self.rows, self.separator, ordered=self.ordered)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -72,7 +77,9 @@ class Labels:
         return len(self.names)
 
     def split(self, cell: str) -> list[str]:
-        """The labels of a cell: white space around each is not part of it, and none stands twice."""
+        """The labels of a cell: white space around each is not part of it, and unless ordered none stands twice."""
+        if self.ordered:
+            return cell.split()
         if self.separator is None:
             return [cell.strip()]
         return list(dict.fromkeys(name for one in cell.split(self.separator) if (name := one.strip())))
@@ -84,6 +91,46 @@ class Labels:
     def __contains__(self, label: object) -> bool:
         return label in self._ids
 
+    def number(self, label: str) -> int:
+        """The number of a label; -1 for one that is not among them."""
+        return self._ids.get(label, -1)
+
+    def fingerprint(self) -> str:
+        """Changes when any name or the separator does."""
+        return f"{self.names!r} {self.separator!r}{' ordered' if self.ordered else ''}"
+
+    @property
+    def how(self) -> str:
+        """How many a row has, in words."""
+        if self.ordered:
+            return "one a step"
+        return "one a row" if self.separator is None else f"any number a row, '{self.separator}' between"
+
+    def save(self, folder: Path) -> None:
+        """Write ``labels.json``; UnrolledError where it cannot be written."""
+        tree = {"labels": self.names, "counts": self.counts, "rows": self.rows, "separator": self.separator}
+        tree |= {"ordered": True} if self.ordered else {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "labels.json").write_text(json.dumps(tree, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        except OSError as error:
+            raise UnrolledError(f"{folder}: cannot be written ({error.strerror}).") from None
+
+    @staticmethod
+    def load(folder: str | Path) -> Labels:
+        """What ``save`` wrote; DataError for a missing or damaged file."""
+        path = Path(folder) / "labels.json"
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            counts = dict(zip(tree["labels"], map(int, tree["counts"]), strict=True))
+            return Labels(counts, int(tree["rows"]), tree["separator"], ordered=tree.get("ordered") is True)
+        except OSError as error:
+            raise DataError(f"{path}: the labels cannot be read ({error.strerror}).") from None
+        except (ValueError, TypeError, KeyError):
+            raise DataError(
+                f"{path}: damaged, no list of labels. Take the file from where the model came from."
+            ) from None
+
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The numbers of the labels of each cell; UnseenLabel for a label that is not among them."""
         rows = []
@@ -92,7 +139,8 @@ class Labels:
             for label in labels:
                 if label not in self._ids:
                     raise UnseenLabel(label, self.names)
-            rows.append(sorted(self._ids[label] for label in labels))
+            ids = [self._ids[label] for label in labels]
+            rows.append(ids if self.ordered else sorted(ids))
         return rows
 
 
@@ -111,39 +159,21 @@ class LabelledText(Text):
         return LabelledText(tokenizer, Labels.learn((row[1] for row in rows()), settings["separator"]))
 
     def fingerprint(self) -> str:
-        return f"{self.tokenizer.fingerprint()} {self.labels.names!r} {self.labels.separator!r}"
+        return f"{self.tokenizer.fingerprint()} {self.labels.fingerprint()}"
 
     def save(self, folder: str | Path) -> None:
-        folder = Path(folder)
-        labels = self.labels
-        tree = {"labels": labels.names, "counts": labels.counts, "rows": labels.rows, "separator": labels.separator}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "labels.json").write_text(json.dumps(tree, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        except OSError as error:
-            raise UnrolledError(f"{folder}: cannot be written ({error.strerror}).") from None
-        self.tokenizer.save(folder / "text.json")
+        self.labels.save(Path(folder))
+        self.tokenizer.save(Path(folder) / "text.json")
 
     @classmethod
     def load(cls, folder: str | Path) -> LabelledText:
-        path = Path(folder) / "labels.json"
-        try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
-            labels = Labels(dict(zip(tree["labels"], map(int, tree["counts"]), strict=True)), int(tree["rows"]))
-            labels.separator = tree["separator"]
-        except OSError as error:
-            raise DataError(f"{path}: the labels cannot be read ({error.strerror}).") from None
-        except (ValueError, TypeError, KeyError):
-            raise DataError(
-                f"{path}: damaged, no list of labels. Take the file from where the model came from."
-            ) from None
+        labels = Labels.load(folder)
         return LabelledText(Tokenizer.load(Path(folder) / "text.json"), labels)
 
     def about(self) -> dict[str, str]:
-        how = "one a row" if self.labels.separator is None else f"any number a row, '{self.labels.separator}' between"
         return {
-            "text": self.tokenizer.about(),
-            "label": f"{len(self.labels):,} labels, {how}",
+            "text": f"{self.tokenizer.kind}, {self.vocabulary_size:,} symbols",
+            "label": f"{len(self.labels):,} labels, {self.labels.how}",
         }
 
     @property
@@ -158,7 +188,7 @@ class LabelledText(Text):
     def targets(self, cells: Iterable[str]) -> np.ndarray:
         """What the rows should be answered: int64 [rows], -1 for a label unseen in training; where a row may have
         several labels bool [rows, labels + 1], the last column for those unseen."""
-        found = [[self.labels._ids.get(label, -1) for label in self.labels.split(cell)] for cell in cells]
+        found = [[self.labels.number(label) for label in self.labels.split(cell)] for cell in cells]
         if not self.several:
             return np.array([row[0] for row in found], dtype=np.int64)
         table = np.zeros((len(found), len(self.labels) + 1), dtype=bool)

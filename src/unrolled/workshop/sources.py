@@ -55,6 +55,7 @@ def open_sources(tables: Mapping[str, Table], task: Task[Any], data: Mapping[str
     said: list[str] = []
     parts = {}
     for split, table in tables.items():
+        table = task.adapt(table)
         said += [f"{table.path}: {sentence}" for sentence in table.guessed]
         pick, sentence = _pick(table, task, chosen=data["columns"] is not None)
         if sentence:
@@ -166,7 +167,7 @@ def part_of(sources: Sources, task: Task[Any], columns: str | None = None) -> Pa
     DataError where it has none.
     """
     tables = tables_of(sources, wanted(columns), plain=task.plain)
-    table = tables.get("test") or tables.get("train") or next(iter(tables.values()))
+    table = task.adapt(tables.get("test") or tables.get("train") or next(iter(tables.values())))
     part = Part(table, _pick(table, task, chosen=columns is not None)[0])
     if next(part.rows(), None) is None:
         raise DataError(f"{table.path}: there is no {task.noun} in it.")

@@ -77,6 +77,29 @@ class RecurrentEncoder(Encoder):
         top = state[-len(self.layout[-1]) :]
         return Encoded(output, mask, state, torch.cat([top[place] for place in self._outputs], dim=-1))
 
+    @property
+    def forwards(self) -> bool:
+        """Whether it reads from left to right only, so that a piece can be read before the next is there."""
+        stacks = [*cast("list[Recurrent]", self.below), self.recurrent]
+        return not self.reverse and all(stack.directions == 1 for stack in stacks)
+
+    def go_on(self, embedded: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """Output [batch, time, size] of the next piece of the same rows, all of it real, and the state after it.
+
+        ``state`` is what the piece before returned; None: the sequence begins. Where it is not ``forwards`` the result
+        is not that of the whole.
+        """
+        ends: list[Tensor] = []
+        output = embedded
+        for stack in [*cast("list[Recurrent]", self.below), self.recurrent]:
+            if ends:
+                output = self.dropout(output)
+            width = len(stack.state_sizes)
+            first = None if state is None else state[len(ends) : len(ends) + width]
+            output, end = stack(output, None, first)
+            ends.extend(end)
+        return output, tuple(ends)
+
 
 def _stacks(layers: int, bidirectional: bool | str, residual: bool | int) -> list[tuple[int, bool, bool]]:
     """(layers, two directions?, residual from its own second layer on?) of each stack, bottom first."""

@@ -1,0 +1,134 @@
+"""Channels drawn over time, and behind them how much the answer rests on each frame."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from unrolled.base.files import write_beside
+from unrolled.explain.explanation import check_suffix
+
+SHADES = " ░▒▓█"
+HEIGHTS = "▁▂▃▄▅▆▇█"
+MOST = 8
+"""Channels that a picture shows; more are left out, and it says so."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Traces:
+    """A sequence of frames and what an answer about it rests on.
+
+    frames       float64 [time, channels], as the user gave them
+    weights      float64 [time] in [0, 1]: what of the answer's probability goes without the stretch around a frame
+    attention    float32 [time], what the pooling read of each frame; sums to 1. None: it is no attention
+    answer       the label, with its probability
+    """
+
+    frames: np.ndarray
+    weights: np.ndarray
+    attention: np.ndarray | None
+    answer: str
+    probability: float
+
+    @property
+    def target_text(self) -> str:
+        """The answer with its probability."""
+        return f"{self.answer} ({self.probability:.3f})"
+
+    def to(self, path: str | Path) -> Path:
+        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
+        path = Path(path)
+        return write_beside(path, _WRITERS[check_suffix(path)](self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON knows it."""
+        return {
+            "answer": self.answer,
+            "probability": self.probability,
+            "weights": np.round(self.weights, 6).tolist(),
+            "attention": None if self.attention is None else np.round(self.attention.astype(float), 6).tolist(),
+            "frames": self.frames.tolist(),
+        }
+
+    def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
+        """A line a channel, and below how much the answer rests on each place; as many places as ``width`` allows."""
+        places = np.unique(np.linspace(0, len(self.frames) - 1, max(1, min(width - 12, len(self.frames)))).astype(int))
+        lines = []
+        for number, channel in enumerate(self.frames[places, :MOST].T, 1):
+            low, high = float(channel.min()), float(channel.max())
+            steps = np.zeros(len(channel)) if high == low else (channel - low) / (high - low)
+            lines.append(f"channel {number:<3} " + "".join(HEIGHTS[int(step * (len(HEIGHTS) - 1))] for step in steps))
+        for name, values in (("rests on  ", self.weights), ("attention ", self.attention)):
+            if values is not None:
+                shares = values[places] / max(float(values.max()), 1e-9)
+                lines.append(f"{name}  " + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shares))
+        return "\n".join(lines)
+
+    def svg(self) -> str:
+        """The picture as one SVG element."""
+        text = _drawn(self, "svg").decode("utf-8")
+        return text[text.index("<svg") :]
+
+
+def _drawn(one: Traces, kind: str) -> bytes:
+    """Channels one above the other; the darker the ground, the more rests on it."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = min(one.frames.shape[1], MOST)
+    strips = shown + (one.attention is not None)
+    figure = Figure(figsize=(8, 0.9 + 1.0 * strips), layout="constrained")
+    FigureCanvasAgg(figure)
+    all_axes = figure.subplots(strips, 1, sharex=True, squeeze=False)[:, 0]
+    time = np.arange(len(one.frames))
+    edges = (-0.5, len(time) - 0.5)
+    for number, axes in enumerate(all_axes[:shown]):
+        low, high = float(one.frames[:, number].min()), float(one.frames[:, number].max())
+        margin = 0.08 * (high - low or 1.0)
+        axes.imshow(
+            one.weights[None], aspect="auto", cmap="Blues", vmin=0, vmax=max(1e-9, 1.6 * float(one.weights.max())),
+            extent=(*edges, low - margin, high + margin),
+        )  # fmt: skip
+        axes.plot(time, one.frames[:, number], color="#b03a2e", linewidth=1.2)
+        axes.set_ylim(low - margin, high + margin)
+        axes.set_ylabel(f"channel {number + 1}", fontsize=8)
+    if one.attention is not None:
+        all_axes[-1].bar(time, one.attention, width=1.0, color="#5b7aa6")
+        all_axes[-1].set_ylabel("attention", fontsize=8)
+    for axes in all_axes:
+        axes.set_xlim(*edges)
+        axes.tick_params(labelsize=7)
+    left = one.frames.shape[1] - shown
+    all_axes[-1].set_xlabel(f"frame{f' ({left} more channels are not shown)' if left else ''}", fontsize=8)
+    figure.suptitle(f"{one.target_text}: blue is what of its probability goes without that stretch", fontsize=9)
+    buffer = io.BytesIO()
+    with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
+        metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}
+        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+    return buffer.getvalue()
+
+
+def _page(one: Traces) -> bytes:
+    title = escape(one.target_text)
+    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><body>{one.svg()}</body></html>'
+    return (page + "\n").encode("utf-8", "replace")
+
+
+def _json(one: Traces) -> bytes:
+    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
+
+
+_WRITERS: dict[str, Callable[[Traces], bytes]] = {
+    ".svg": lambda one: one.svg().encode("utf-8", "replace"),
+    ".png": lambda one: _drawn(one, "png"),
+    ".json": _json,
+    ".html": _page,
+}
