@@ -172,8 +172,8 @@ def test_unknown_columns_name_the_nearest(tmp_path):
         open_table(path, columns=[1, 3])
     with pytest.raises(UsageError, match="a column is a name or a number from 1"):
         open_table(path, columns="0,1")
-    with pytest.raises(UsageError, match=r"no format is called 'tvs'. Did you mean 'tsv'\?"):
-        open_table(path, format="tvs")
+    with pytest.raises(UsageError, match=r"no format is called 'tssv'. Did you mean 'tsv'\?"):
+        open_table(path, format="tssv")
     with pytest.raises(UsageError, match="no column is called 'nix'"):
         open_table(write(tmp_path / "b.txt", "hello\n"), columns="nix")
 
