@@ -23,6 +23,7 @@ def registries() -> dict[str, tuple[str, Any]]:
     from unrolled.search import SEARCHERS
     from unrolled.tasks import TASKS
     from unrolled.tasks.scores import MEASURES
+    from unrolled.text.given import VECTORS
     from unrolled.text.tokenizer import TOKENIZERS
     from unrolled.train.averaging import AVERAGES
     from unrolled.train.optimizers import OPTIMIZERS
@@ -31,6 +32,7 @@ def registries() -> dict[str, tuple[str, Any]]:
     return {
         "Tasks": ("task", TASKS),
         "Tokenizers": ("text.source, text.target, text.tokenizer", TOKENIZERS),
+        "Vectors from files": ("text.source.vectors, text.target.vectors, text.tokenizer.vectors", VECTORS),
         "Models": ("model", MODELS),
         "Encoders": ("model.encoder", ENCODERS),
         "Bridges": ("model.bridge", BRIDGES),
@@ -80,6 +82,7 @@ def settings_page() -> str:
     """The groups of settings that are no parts."""
     from unrolled.data.settings import DataSettings
     from unrolled.search import SearchSettings
+    from unrolled.text.counted import CountedSettings
     from unrolled.text.labelled import LabelledSettings
     from unrolled.text.running import RunningSettings
     from unrolled.text.texts import TextSettings
@@ -98,12 +101,32 @@ def settings_page() -> str:
         "text": TextSettings,
         "text (language_model)": RunningSettings,
         "text (classify)": LabelledSettings,
+        "text (word_vectors)": CountedSettings,
         "data": DataSettings,
         "train": TrainSettings,
         "search": SearchSettings,
     }.items():
         lines += [f"## `{name}`", "", "```text", inspect.getdoc(group) or "", "```", "", *settings_table(group)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def tasks_page() -> str:
+    """Which verb each task has; why not, and what does it, where there is none."""
+    from unrolled.pipeline import TRAINED
+    from unrolled.pipeline.model import VERBS
+
+    head = [
+        "# Tasks and verbs",
+        "",
+        "Made from the classes of trained models by `make docs`. Every model is also trained, described,",
+    ]
+    head += ["checked (`selfcheck`), saved and loaded.", "", f"| task | {' | '.join(f'`{verb}`' for verb in VERBS)} |"]
+    lines = [*head, f"|---|{'---|' * len(VERBS)}"]
+    for kind in TRAINED:
+        model: Any = TRAINED[kind]
+        cells = ["yes" if verb in model.verbs() else f"no: {model.lacks[verb]}" for verb in VERBS]
+        lines.append(f"| `{kind}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def settings_table(build: Callable[..., Any]) -> list[str]:
@@ -133,7 +156,7 @@ def kind_of(annotation: Any) -> str:
 
 
 def main() -> int:
-    pages = {"parts.md": parts_page(), "settings.md": settings_page()}
+    pages = {"parts.md": parts_page(), "settings.md": settings_page(), "tasks.md": tasks_page()}
     stale = []
     for name, text in pages.items():
         path = REFERENCE / name

@@ -5,6 +5,7 @@ import pytest
 import unrolled
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.pipeline import TRAINED, Model, Translator
+from unrolled.pipeline.model import VERBS
 from unrolled.tasks import TASKS
 from unrolled.workshop.plan import layers_of, plan, preset_names
 
@@ -17,6 +18,12 @@ def test_every_task_has_a_model_whose_verbs_are_all_on_the_command_line():
         assert all(hasattr(TRAINED[kind], f"show_{verb}") for verb in verbs), kind
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_task_has_a_verb_or_says_why_not(verb):
+    for kind in TRAINED:
+        assert (verb in TRAINED[kind].verbs()) is not (verb in TRAINED[kind].lacks), kind
+
+
 def test_the_class_is_that_of_the_task(trained):
     model = unrolled.load(trained.folder)
     assert type(model) is Translator and model.kind == "translate"
@@ -26,9 +33,7 @@ def test_the_class_is_that_of_the_task(trained):
 
 def test_a_verb_that_there_is_not_names_those_that_there_are(trained, run):
     model = unrolled.load(trained.folder)
-    wanted = (
-        "generate: a model of the task 'translate' does not generate. It has: predict, score, evaluate, explain, embed."
-    )
+    wanted = r"the task 'translate' does not generate \(.*draws\). It has: predict, score, evaluate, explain, embed."
     with pytest.raises(UsageError, match=wanted):
         model.generate("x")
     assert not hasattr(model, "generate")

@@ -61,6 +61,7 @@ class LanguageModel(Model):
     """A trained language model: ``generate``, ``complete``, ``score``, ``evaluate``, ``explain``, ``embed``."""
 
     task: LanguageModelling
+    lacks = {"predict": "it goes on from a text: generate"}
 
     def __init__(self, plan: Plan, text: RunningText, network: nn.Module, *, device: str = "auto") -> None:
         from unrolled.models.stepper import TorchStepper

@@ -37,6 +37,10 @@ class TextClassifier(LabelModel):
     """A trained classifier: ``predict``, ``probabilities``, ``evaluate``, ``explain``, ``embed``."""
 
     task: Classify
+    lacks = {
+        "score": "it gives texts no probability, only labels theirs: predict --json",
+        "generate": "it writes labels: train a language model",
+    }
 
     # --- answers --------------------------------------------------------------------------------------------------
 

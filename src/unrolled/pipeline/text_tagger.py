@@ -59,6 +59,10 @@ class TextTagger(Model):
     """A trained tagger: ``predict``, ``evaluate``, ``score``, ``explain``."""
 
     task: Tag
+    lacks = {
+        "generate": "it tags what is there: train a language model",
+        "embed": "of lines: its vectors are of words; without a file these are written",
+    }
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ class Translator(Model):
     ``embed``."""
 
     task: Translate
+    lacks = {"generate": "it writes what a source says: predict, with --search sampling for draws"}
 
     def __init__(self, plan: Plan, text: TextPair, network: nn.Module, *, device: str = "auto") -> None:
         from unrolled.models.stepper import TorchStepper
