@@ -38,6 +38,11 @@ class SignalModel(LabelModel):
     """A trained reader of signals: ``predict``, ``probabilities``, ``evaluate``, ``explain``, ``stream``."""
 
     task: Signals
+    lacks = {
+        "score": "it gives signals no probability, only labels theirs: predict --json",
+        "generate": "it writes labels",
+        "embed": "signals have no words, and their lines are many",
+    }
     columns = ("frames", "label")
 
     # --- answers --------------------------------------------------------------------------------------------------
