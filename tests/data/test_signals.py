@@ -80,6 +80,7 @@ def test_a_numpy_archive_with_a_label_for_each_frame(tmp_path):
         ({"x": np.zeros((2, 3)), "lengths": [3, 4]}, r"made.npz:2: a length of 4; it must be 1 to 3"),
         ({"x": np.zeros((2, 3)), "y": [1]}, r"labels are \[1\]; they must be \[2\], or \[2, 3\] for frames"),
         ({"x": np.array([["a", "b"]])}, r"frames are <U1"),
+        ({"x": np.zeros((2, 3)), "y": [1.5, np.nan]}, r"labels hold a number that is not finite"),
         ({"x": np.array([[1, None]], dtype=object)}, r"it holds objects, not numbers"),
     ],
 )
@@ -92,6 +93,10 @@ def test_a_wrong_archive_is_refused(tmp_path, arrays, message):
 
 def test_what_is_no_archive_is_refused(tmp_path):
     path = tmp_path / "made.npz"
+    with path.open("wb") as file:
+        np.save(file, np.zeros((2, 3)))
+    with pytest.raises(DataError, match=r"made.npz: one array \(.npy\), no archive"):
+        open_table(path)
     path.write_bytes(b"PK\x03\x04 nothing more")
     with pytest.raises(DataError, match=r"made.npz: no NumPy archive of numbers"):
         open_table(path)

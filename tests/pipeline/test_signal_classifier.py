@@ -116,6 +116,8 @@ def test_the_picture_says_on_what_the_answer_rests(model, tmp_path):
         ([np.zeros((0, 2))], DataError, r"sequence 0: frames of shape \[0, 2\]"),
         ([np.full((3, 2), np.inf)], DataError, r"sequence 0 holds a number that is not finite"),
         ([["a", "b"]], UsageError, r"sequence 0 is no array of numbers"),
+        ([np.zeros((3, 2), complex)], UsageError, r"sequence 0 is no array of numbers"),
+        (3, UsageError, r"a int was given; give a list of sequences of frames"),
         (np.zeros((3, 2)), UsageError, r"one array \[3, 2\] was given; give a list of sequences"),
     ],
 )
@@ -135,3 +137,26 @@ def test_a_wrong_row_is_named_by_its_line(tmp_path):
     path.write_text("@classLabel true a b\n@data\n" + "1,2,3:a\n1,2,4:b\n" * 20 + "1,x:a\n")
     with pytest.raises(DataError, match=r"waves.ts:43: channel 1, frame 2: 'x' is no number"):
         unrolled.train(path, out=tmp_path / "model", settings=FEW, quiet=True)
+
+
+def test_no_sequence_has_no_label(model):
+    assert model.predict([]) == []
+
+
+def test_a_gap_does_not_make_it_another_task(tmp_path):
+    path = tmp_path / "waves.csv"
+    rows = [f"{sequence},{step},{step * 0.5},{'ab'[sequence % 2]}" for sequence in range(20) for step in range(5)]
+    rows[7] = "1,2,,b"
+    path.write_text("\n".join(["sequence,time,x,label", *rows]) + "\n")
+    with pytest.raises(DataError, match=r"waves.csv:7: channel 1, frame 3: '' is a missing value"):
+        unrolled.train(path, out=tmp_path / "model", settings=FEW, quiet=True)
+
+
+def test_a_file_with_other_channels_is_named_by_its_line(model, tmp_path):
+    path = tmp_path / "other.ts"
+    path.write_text("@classLabel false\n@data\n1,2:3,4\n1,2\n")
+    with pytest.raises(DataError, match=r"other.ts:4: 1 channels where training rows have 2"):
+        list(model.show_predict(str(path)))
+    path.write_text("@classLabel false\n@data\n")
+    with pytest.raises(DataError, match=r"other.ts: there is no sequence in it"):
+        list(model.show_predict(str(path)))

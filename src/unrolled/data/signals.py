@@ -113,6 +113,8 @@ class _Arrays:
         if self.lengths.shape != (rows,) or self.lengths.dtype.kind not in "iu":
             raise DataError(f"{path}: lengths are {list(self.lengths.shape)}; they must be whole numbers [{rows}].")
         self.labels: Any = self._first(found, _LABELS)
+        if self.labels is not None and self.labels.dtype.kind == "f" and not np.isfinite(self.labels).all():
+            raise DataError(f"{path}: labels hold a number that is not finite. Give every row a label.")
         if self.labels is not None and self.labels.shape not in ((rows,), (rows, time)):
             raise DataError(
                 f"{path}: labels are {list(self.labels.shape)}; they must be [{rows}], or [{rows}, {time}] for frames."
@@ -140,8 +142,10 @@ def _loaded(path: Path) -> dict[str, Any]:
     with open_bytes(path) as stream:
         content = io.BytesIO(cast(Any, stream).read())
     try:
-        with np.load(content, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        archive = np.load(content, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise DataError(f"{path}: one array (.npy), no archive. Write numpy.savez(path, frames=…, labels=…).")
+        return {name: archive[name] for name in archive.files}
     except (ValueError, OSError, zipfile.BadZipFile, AttributeError, EOFError, KeyError) as error:
         cause = "it holds objects, not numbers" if "pickle" in str(error).lower() else str(error) or "damaged"
         raise DataError(f"{path}: no NumPy archive of numbers ({cause}). Write it with numpy.savez.") from None

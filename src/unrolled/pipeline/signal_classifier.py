@@ -51,7 +51,7 @@ class SignalModel(LabelModel):
         """The label of each sequence of frames [time, channels] (or [time] of one channel); where each frame has its
         own, a list of them."""
         if not self.task.each:
-            return [one.label for one in self.answers(sequences, batch=batch)]
+            return [one.label for one in self.answers(self._listed("predict", sequences), batch=batch)]
         found = self.probabilities(sequences, batch=batch)
         return [[self.labels[place] for place in one.argmax(axis=1)] for one in found]
 
@@ -64,6 +64,8 @@ class SignalModel(LabelModel):
     def answers(self, sequences: Sequence[Any], *, batch: int | None = None) -> list[Answer]:
         """Label, probability and all others of each sequence. UsageError where each frame has its own label."""
         self._refuse_each("answers")
+        if len(sequences) == 0:
+            return []
         found = np.array(self.probabilities(sequences, batch=batch))
         return [self.answer_of(row, place) for row, place in zip(found, decided(found, several=False), strict=True)]
 
@@ -89,16 +91,20 @@ class SignalModel(LabelModel):
         return [read_frames(cell) for cell in cells]
 
     def _scaled(self, verb: str, sequences: Sequence[Any]) -> list[np.ndarray]:
+        return [self._frames(verb, place, one) for place, one in enumerate(self._listed(verb, sequences))]
+
+    @staticmethod
+    def _listed(verb: str, sequences: Any) -> Sequence[Any]:
+        """The sequences, unless they are something else: UsageError."""
         if isinstance(sequences, np.ndarray) and sequences.ndim < 3 and sequences.dtype != object:
             raise UsageError(f"{verb}: one array {list(sequences.shape)} was given; give a list of sequences.")
-        return [self._frames(verb, place, one) for place, one in enumerate(sequences)]
+        if not isinstance(sequences, Sequence | np.ndarray) or isinstance(sequences, str):
+            raise UsageError(f"{verb}: a {type(sequences).__name__} was given; give a list of sequences of frames.")
+        found: Sequence[Any] = sequences  # type: ignore[assignment]
+        return found
 
     def _frames(self, verb: str, place: int, given: Any) -> np.ndarray:
-        try:
-            frames = np.asarray(given, dtype=np.float32)
-        except (ValueError, TypeError):
-            raise UsageError(f"{verb}: sequence {place} is no array of numbers [time, channels].") from None
-        frames = frames[:, None] if frames.ndim == 1 else frames
+        frames = numbers(given, f"{verb}: sequence {place}")
         if not np.isfinite(frames).all():
             raise DataError(f"{verb}: sequence {place} holds a number that is not finite. Fill the gap before.")
         try:
@@ -159,6 +165,8 @@ class SignalModel(LabelModel):
                 shown = [self._shown(number + place, one, count) for place, one in enumerate(answers)]
             yield from shown
             number += len(held)
+        if not number:
+            raise DataError(f"{file}: there is no sequence in it.")
 
     def _shown_frames(self, number: int, labels: list[str]) -> Shown:
         return Shown(" ".join(labels), {"sequence": number, "labels": labels})
@@ -185,9 +193,20 @@ class SignalModel(LabelModel):
             raise UsageError("sequences are read from a file (.ts, .npz, .csv), not from standard input.")
         return self.task.adapt(open_table(Path(file)))
 
-    @staticmethod
-    def _placed(file: str, row: Row) -> np.ndarray:
+    def _placed(self, file: str, row: Row) -> np.ndarray:
         try:
-            return read_frames(row.fields[0])
+            return self.text.frames.checked(read_frames(row.fields[0]))
         except DataError as error:
             raise DataError(f"{file}:{row.place}: {error}") from None
+
+
+def numbers(given: Any, what: str) -> np.ndarray:
+    """``given`` as float32 [time, channels]; UsageError where it is no array of real numbers."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind not in "fiub":
+            raise TypeError
+        frames = found.astype(np.float32)
+    except (ValueError, TypeError):
+        raise UsageError(f"{what} is no array of numbers [time, channels].") from None
+    return frames[:, None] if frames.ndim == 1 else frames

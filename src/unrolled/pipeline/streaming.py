@@ -53,8 +53,9 @@ class Stream:
 
     def _scaled(self, frames: Any) -> np.ndarray:
         """The frames scaled; their first change is since the last frame of the piece before."""
-        given = np.asarray(frames, dtype=np.float32)
-        given = given[:, None] if given.ndim == 1 else given
+        from unrolled.pipeline.signal_classifier import numbers
+
+        given = numbers(frames, "stream: what came")
         if self._before is not None and given.ndim == 2 and given.shape[1] == self._before.shape[1]:
             scaled = self._model._frames("stream", 0, np.concatenate([self._before, given]))[1:]
         else:

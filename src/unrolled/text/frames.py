@@ -121,7 +121,8 @@ class FrameReader:
         """The frames, which have as many channels as the training rows; DataError for others."""
         if frames.shape[1] != self.given:
             raise DataError(
-                f"{frames.shape[1]} channels where training rows have {self.given}. Each row needs the same channels."
+                f"{frames.shape[1]} channels where training rows have {self.given}. Each row needs the "
+                "same ones, in the same order."
             )
         return frames
 
