@@ -282,7 +282,7 @@ LSTM = {"kind": "lstm", "hidden_size": 6}
             "encoder",
             "cell",
             {"kind": "lstm", "zoneout": 2},
-            r"\[model\.encoder\] zoneout of a cell is 2\.0; it must be",
+            r"\[model\.encoder\.cell\] zoneout of a cell is 2\.0; it must be",
         ),
         ("encoder", "residual", 7, r"\[model\.encoder\.residual\] 7 was given, and there are 1 layers"),
         ("decoder", "attention", "dot", r"\[model\.decoder\.attention\] the attention 'dot' needs equal sizes; the qu"),

@@ -172,7 +172,7 @@ class LabelledText(Text):
 
     def about(self) -> dict[str, str]:
         return {
-            "text": f"{self.tokenizer.kind}, {self.vocabulary_size:,} symbols",
+            "text": self.tokenizer.about(),
             "label": f"{len(self.labels):,} labels, {self.labels.how}",
         }
 
