@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unrolled.cli import options
+
+if TYPE_CHECKING:
+    from unrolled.pipeline.model import Evaluated
 
 
 def evaluate(
@@ -44,7 +47,6 @@ def evaluate(
     and symbol error rate; of words exact match and character error rate. Running text: perplexity and bits.
     Labels: accuracy, macro-F1, calibration error, a table by label. Tags: accuracy, F1 of spans, a table by kind.
     """
-    from unrolled.cli.output import number, table, tell_json
     from unrolled.explain.explanation import check_suffix
     from unrolled.pipeline import load
     from unrolled.workshop.sources import Sources, part_of
@@ -61,17 +63,24 @@ def evaluate(
         "compare": other,
         "by_length": by_length,
         "ngram": ngram,
+        "confusion": confusion,
     }
-    given["confusion"] = confusion
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)
+    _tell(found, model, opened.task.noun, as_json=as_json)
+
+
+def _tell(found: Evaluated, model: str, noun: str, *, as_json: bool) -> None:
+    """Scores and tables, for people or for machines."""
+    from unrolled.cli.output import number, table, tell_json
+
     if as_json:
-        result: dict[str, Any] = {"model": model, f"{opened.task.noun}s": found.rows}
+        result: dict[str, Any] = {"model": model, f"{noun}s": found.rows}
         result["scores"] = [one._asdict() for one in found.scores]
         tell_json(result | {name: rows for name, (_, rows) in found.tables.items()})
         return
     rows = [(one.name, number(one.value), one.protocol) for one in found.scores]
-    table(("score", "value", "protocol"), rows, title=f"{model} on {found.rows} {opened.task.noun}s", right=(1,))
+    table(("score", "value", "protocol"), rows, title=f"{model} on {found.rows} {noun}s", right=(1,))
     for title, lines in found.tables.values():
         cells = [[number(cell) if isinstance(cell, float) else cell for cell in line.values()] for line in lines]
         table(list(lines[0]), cells, title=title)

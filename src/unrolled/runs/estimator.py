@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from unrolled.base.errors import DataError, UsageError
-from unrolled.base.settings import merge
-from unrolled.runs.run import train
+from unrolled.runs.fitting import Estimator
 from unrolled.workshop import arguments
 
 if TYPE_CHECKING:
     from unrolled.pipeline import TextClassifier
 
 
-class Classifier(ClassifierMixin, BaseEstimator):
+class Classifier(ClassifierMixin, Estimator):
     """Learns labels of texts; for `cross_val_score`, `GridSearchCV`, `Pipeline` and all that takes an estimator.
 
     ``preset`` is that of the task ``classify``, else its usual one; ``settings`` a tree over it, e.g.
@@ -64,25 +61,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
         names = [str(name) for name in classes]
         if len(set(names)) < len(names) or not all(name.strip() == name and name for name in names):
             raise DataError("fit: two labels are written alike, or one is empty or begins or ends with a space.")
-        with tempfile.TemporaryDirectory(prefix="unrolled-") as folder:
-            path = Path(folder) / "train.jsonl"
-            with path.open("w", encoding="utf-8") as file:
-                for text, label in zip(texts, labels.tolist(), strict=True):
-                    file.write(json.dumps({"text": text, "label": str(label)}) + "\n")
-            out = Path(self.out) if self.out is not None else Path(folder) / "model"
-            model: Any = train(path, preset=self.preset, out=out, settings=self._tree(), quiet=self.quiet)
+        rows = ({"text": text, "label": str(label)} for text, label in zip(texts, labels.tolist(), strict=True))
+        model: Any = self.trained(rows, "classify", {"pooling": self.pooling and {"kind": self.pooling}})
         self.model_: TextClassifier = model
         self.classes_ = classes
         self._places = [model.labels.index(name) for name in names]
         return self
-
-    def _tree(self) -> dict[str, Any]:
-        training = {"minutes": self.minutes, "seed": self.seed}
-        given: dict[str, Any] = {"task": {"kind": "classify"}}
-        given["train"] = {name: value for name, value in training.items() if value is not None}
-        if self.pooling is not None:
-            given["model"] = {"pooling": {"kind": self.pooling}}
-        return merge([("settings", self.settings or {}), ("parameters", given)])[0]
 
     def predict_proba(self, X: Sequence[str]) -> np.ndarray:
         """Float64 [texts, classes], columns as ``classes_``; each row sums to 1."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from unrolled.base.settings import merge
-from unrolled.runs.run import train
+from unrolled.runs.fitting import Estimator
 from unrolled.workshop import arguments
 
 if TYPE_CHECKING:
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
 Sentences = Sequence[Sequence[str]]
 
 
-class Tagger(BaseEstimator):
+class Tagger(Estimator):
     """Learns a tag for each word of sentences; for `cross_val_score`, `GridSearchCV` and all that takes an estimator.
 
     ``preset`` is that of the task ``tag``, else its usual one; ``settings`` a tree over it, e.g.
@@ -61,25 +57,11 @@ class Tagger(BaseEstimator):
         DataError for tags that break their scheme.
         """
         sentences, tags = arguments.tagged("fit", X, y)
-        with tempfile.TemporaryDirectory(prefix="unrolled-") as folder:
-            path = Path(folder) / "train.jsonl"
-            with path.open("w", encoding="utf-8") as file:
-                for words, row in zip(sentences, tags, strict=True):
-                    if words:
-                        file.write(json.dumps({"tokens": words, "tags": row}) + "\n")
-            out = Path(self.out) if self.out is not None else Path(folder) / "model"
-            model: Any = train(path, preset=self.preset, out=out, settings=self._tree(), quiet=self.quiet)
+        rows = ({"tokens": words, "tags": row} for words, row in zip(sentences, tags, strict=True) if words)
+        model: Any = self.trained(rows, "tag", {"characters": self.characters, "crf": self.crf})
         self.model_: TextTagger = model
         self.kinds_ = model.kinds
         return self
-
-    def _tree(self) -> dict[str, Any]:
-        training = {"minutes": self.minutes, "seed": self.seed}
-        network = {"characters": self.characters, "crf": self.crf}
-        given: dict[str, Any] = {"task": {"kind": "tag"}}
-        for section, values in (("train", training), ("model", network)):
-            given[section] = {name: value for name, value in values.items() if value is not None}
-        return merge([("settings", self.settings or {}), ("parameters", given)])[0]
 
     def predict(self, X: Sentences) -> list[list[str]]:
         """The tags of each sentence."""

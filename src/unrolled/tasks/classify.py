@@ -16,6 +16,7 @@ from unrolled.data.parts import Part
 from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
+from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.labelling import Labelled, LabelTask
 from unrolled.tasks.sizing import size_columns
 from unrolled.text.labelled import LabelledText
@@ -145,22 +146,7 @@ class Classify(LabelTask[LabelledText]):
         return {"text": text.tokenizer, "label": text.labels}
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
-        from unrolled.data.batching import Batches as Bucketed
-
-        training, data = settings["train"], settings["data"]
-        sentences = training["batch_sentences"]
-        return Bucketed(
-            store,
-            tokens=None if sentences else training["batch_tokens"],
-            sentences=sentences,
-            seed=training["seed"],
-            shuffle=train,
-            max_length=data["max_length"],
-            too_long=data["too_long"],
-            name=name,
-            specials=(1,),
-            collate=collate_labelled,
-        )
+        return bucketed(store, settings, train=train, name=name, specials=(1,), collate=collate_labelled)
 
     # --- the model ------------------------------------------------------------------------------------------------
 

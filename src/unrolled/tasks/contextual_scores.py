@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unrolled.base.protocol import UNKNOWN
+from unrolled.data.grouping import by_length
 from unrolled.tasks.scores import Score
 
 if TYPE_CHECKING:
@@ -64,13 +65,7 @@ def _batches(
     """Texts of like length as batches of at most ``most`` padded words, and which they are."""
     from unrolled.tasks.base import moved
 
-    group: list[int] = []
-    for place in sorted(range(len(texts)), key=lambda place: (len(texts[place]), place)):
-        if group and (len(group) + 1) * (len(texts[place]) + 2) > most:
-            yield group, moved(spelled([texts[one] for one in group], text), device)
-            group = []
-        group.append(place)
-    if group:
+    for group in by_length([len(words) + 2 for words in texts], most):
         yield group, moved(spelled([texts[one] for one in group], text), device)
 
 

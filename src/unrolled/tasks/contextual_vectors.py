@@ -14,6 +14,7 @@ from unrolled.data.documents import divide, pieces
 from unrolled.data.parts import Part
 from unrolled.data.table import Table
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation
+from unrolled.tasks.bucketing import bucketed
 from unrolled.text.spelled import SpelledText
 
 if TYPE_CHECKING:
@@ -129,22 +130,7 @@ class ContextualVectors(Task[SpelledText]):
         )
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
-        from unrolled.data.batching import Batches as Bucketed
-
-        training, data = settings["train"], settings["data"]
-        sentences = training["batch_sentences"]
-        return Bucketed(
-            store,
-            tokens=None if sentences else training["batch_tokens"],
-            sentences=sentences,
-            seed=training["seed"],
-            shuffle=train,
-            max_length=data["max_length"],
-            too_long=data["too_long"],
-            name=name,
-            specials=(2,),
-            collate=collate_texts,
-        )
+        return bucketed(store, settings, train=train, name=name, specials=(2,), collate=collate_texts)
 
     # --- the model ------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from unrolled.data.parts import Part, hold_out
 from unrolled.data.signals import COLUMNS, gathered, sequence_column
 from unrolled.data.table import Table, is_number
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
+from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.classify import LABELS
 from unrolled.tasks.labelling import Labelled, LabelTask
 from unrolled.text.frames import FramedText, FrameReader, read_frames
@@ -157,23 +158,10 @@ class Signals(LabelTask[FramedText]):
         return found
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
-        from unrolled.data.batching import Batches as Bucketed
         from unrolled.data.frames import FrameRows
 
-        training, data = settings["train"], settings["data"]
-        sentences = training["batch_sentences"]
-        return Bucketed(
-            FrameRows(store),
-            tokens=None if sentences else training["batch_tokens"],
-            sentences=sentences,
-            seed=training["seed"],
-            shuffle=train,
-            max_length=data["max_length"],
-            too_long=data["too_long"],
-            name=name,
-            specials=(0, 0) if self.each else (0,),
-            collate=_collate,
-        )
+        specials = (0, 0) if self.each else (0,)
+        return bucketed(FrameRows(store), settings, train=train, name=name, specials=specials, collate=_collate)
 
     # --- the model ------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from unrolled.data.parts import Part, hold_out
 from unrolled.data.sentences import SENTENCES, cells, places, usual
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, moved
+from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.tagged_batches import Tagged, collate_tagged
 from unrolled.text.contextual import Contextual
 from unrolled.text.spans import OUTSIDE, Scheme, spans_of
@@ -188,21 +189,8 @@ class Tag(Task[TaggedText]):
         return Store.encode(folder, rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
-        from unrolled.data.batching import Batches as Bucketed
-
-        training, data = settings["train"], settings["data"]
-        sentences = training["batch_sentences"]
-        return Bucketed(
-            store,
-            tokens=None if sentences else training["batch_tokens"],
-            sentences=sentences,
-            seed=training["seed"],
-            shuffle=train,
-            max_length=data["max_length"],
-            too_long=data["too_long"],
-            name=name,
-            specials=(0,),
-            collate=lambda columns, _: collate_tagged(columns),
+        return bucketed(
+            store, settings, train=train, name=name, specials=(0,), collate=lambda columns, _: collate_tagged(columns)
         )
 
     # --- the model ------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from unrolled.data.parts import Part
 from unrolled.data.table import Table
 from unrolled.search import Hypothesis, SearchSettings, decode, replace_unknown
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation, texts_of
+from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.feature_columns import Column, columns_of, guess
 from unrolled.tasks.judging import RUNNING, Grouping, Judged, checked, judged, kind_of, scored, suiting
 from unrolled.tasks.scores import References
@@ -144,20 +145,9 @@ class Translate(Task[TextPair]):
         return Store.encode(folder, rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
-        from unrolled.data.batching import Batches as Bucketed
+        from unrolled.data.batching import collate_pairs
 
-        training, data = settings["train"], settings["data"]
-        sentences = training["batch_sentences"]
-        return Bucketed(
-            store,
-            tokens=None if sentences else training["batch_tokens"],
-            sentences=sentences,
-            seed=training["seed"],
-            shuffle=train,
-            max_length=data["max_length"],
-            too_long=data["too_long"],
-            name=name,
-        )
+        return bucketed(store, settings, train=train, name=name, specials=(1, 2), collate=collate_pairs)
 
     def network(self, settings: Mapping[str, Any], text: TextPair) -> nn.Module:
         from unrolled.models import MODELS, Seq2Seq

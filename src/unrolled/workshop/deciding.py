@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from unrolled.base.protocol import END
+from unrolled.data.grouping import by_length
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation, Measure
@@ -41,7 +42,7 @@ def answer(
     probabilities = np.zeros((len(rows), labels), dtype=np.float32)
     weights: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(rows)
     weighted = True
-    for group in _groups(rows, most):
+    for group in by_length([len(row) + 1 for row in rows], TOGETHER, most):
         ids, mask = pad([[*rows[row], END] for row in group])
         with torch.inference_mode():
             said, read = network.probabilities(torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device))
@@ -52,17 +53,6 @@ def answer(
         for place, row in enumerate(group):
             weights[row] = read[place, : len(rows[row]) + 1].float().cpu().numpy()
     return Answered(probabilities, weights if weighted and len(rows) else None)
-
-
-def _groups(rows: Sequence[Sequence[int]], most: int | None) -> Iterator[list[int]]:
-    group: list[int] = []
-    for row in sorted(range(len(rows)), key=lambda row: (len(rows[row]), row)):
-        if group and ((len(rows[row]) + 1) * (len(group) + 1) > TOGETHER or len(group) == most):
-            yield group
-            group = []
-        group.append(row)
-    if group:
-        yield group
 
 
 class Case(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from unrolled.base.errors import UsageError, known
 from unrolled.base.files import write_beside
 from unrolled.base.protocol import SPECIALS
+from unrolled.data.grouping import by_length
 from unrolled.data.vectors import Vectors
 from unrolled.tasks import Task
 from unrolled.tasks.vectors import sides
@@ -114,21 +115,10 @@ def line_vectors(network: Any, rows: Sequence[Sequence[int]], *, device: Any) ->
     from unrolled.tasks.translate import pad
 
     found: list[Any] = [None] * len(rows)
-    for group in _groups(rows):
+    for group in by_length([len(row) for row in rows], TOGETHER):
         ids, mask = pad([rows[row] for row in group])
         with torch.inference_mode():
             said = network.vector(torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device))
         for row, vector in zip(group, said.float().cpu().numpy(), strict=True):
             found[row] = vector
     return np.stack(found) if found else np.zeros((0, 0), np.float32)
-
-
-def _groups(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    group: list[int] = []
-    for row in sorted(range(len(rows)), key=lambda row: (len(rows[row]), row)):
-        if group and len(rows[row]) * (len(group) + 1) > TOGETHER:
-            yield group
-            group = []
-        group.append(row)
-    if group:
-        yield group

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from unrolled.data.grouping import by_length
 
 if TYPE_CHECKING:
     from unrolled.models import SignalClassifier
@@ -34,7 +36,7 @@ def listen(network: SignalClassifier, rows: Sequence[np.ndarray], *, device: Any
     said: list[np.ndarray] = [np.empty(0, np.float32)] * len(rows)
     weights: list[np.ndarray] = [np.empty(0, np.float32)] * len(rows)
     weighted = bool(rows)
-    for group in _groups([len(row) for row in rows], most):
+    for group in by_length([len(row) for row in rows], TOGETHER, most):
         given = pad_frames([rows[row] for row in group])
         with torch.inference_mode():
             found, read = network.probabilities(given.ids.to(device), given.mask.to(device))
@@ -44,17 +46,6 @@ def listen(network: SignalClassifier, rows: Sequence[np.ndarray], *, device: Any
             if read is not None:
                 weights[row] = read[place, : len(rows[row])].float().cpu().numpy()
     return Heard(said, weights if weighted else None)
-
-
-def _groups(lengths: Sequence[int], most: int | None) -> Iterator[list[int]]:
-    group: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda row: (lengths[row], row)):
-        if group and (lengths[row] * (len(group) + 1) > TOGETHER or len(group) == most):
-            yield group
-            group = []
-        group.append(row)
-    if group:
-        yield group
 
 
 def erased(frames: np.ndarray, pieces: int) -> tuple[np.ndarray, list[np.ndarray]]:

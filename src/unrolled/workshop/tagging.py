@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from unrolled.base.protocol import END
+from unrolled.data.grouping import by_length
 
 if TYPE_CHECKING:
     from unrolled.models import Tagger
@@ -43,7 +44,7 @@ def tag_rows(
     from unrolled.tasks.tagged_batches import collate_tagged
 
     found: list[Any] = [None] * len(rows)
-    for group in _groups(rows, most):
+    for group in by_length([len(row.words) for row in rows], TOGETHER, most):
         ids = [np.array(rows[row].words) for row in group]
         letters = [np.array([one for word in rows[row].characters for one in (*word, END)]) for row in group]
         columns = [ids, letters] if given is None else [ids, letters, [np.array(given[row]) for row in group]]
@@ -60,14 +61,3 @@ def tag_rows(
             count = len(rows[row].words)
             found[row] = Tagging(answers[place, :count], marginals[place, :count], logs[place])
     return found
-
-
-def _groups(rows: Sequence[Spelt], most: int | None) -> Iterator[list[int]]:
-    group: list[int] = []
-    for row in sorted(range(len(rows)), key=lambda row: (len(rows[row].words), row)):
-        if group and (len(rows[row].words) * (len(group) + 1) > TOGETHER or len(group) == most):
-            yield group
-            group = []
-        group.append(row)
-    if group:
-        yield group

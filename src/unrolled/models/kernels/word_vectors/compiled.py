@@ -73,6 +73,36 @@ def predict(hidden: Any, error: Any, outputs: Any, targets: Any, steps: Any, cou
     return -math.log(max(likely, 1e-300))
 
 
+@row_function
+def draw(targets: Any, word: Any, negative: Any, chance: Any, other: Any, state: Any) -> Any:
+    """``word`` and up to ``negative`` words of noise into ``targets``, none of them the word again (alias method,
+    Walker 1977); the state and how many there are."""
+    targets[0], count = word, 1
+    for _ in range(negative):
+        state += GOLDEN
+        bits = mixed(state)
+        drawn = below(bits, len(chance))
+        if share(bits) >= chance[drawn]:
+            drawn = other[drawn]
+        if drawn != word:
+            targets[count] = drawn
+            count += 1
+    return state, count
+
+
+@row_function
+def mean_around(hidden: Any, vectors: Any, words: Any, place: Any, first: Any, last: Any) -> Any:
+    """``hidden``: the mean of the vectors from ``first`` to ``last`` but that at ``place``; the share of each."""
+    hidden[:] = F(0)
+    for near in range(first, last):
+        if near != place:
+            add(hidden, vectors[words[near]], F(1))
+    part = F(1) / F(last - first - 1)
+    for d in range(len(hidden)):
+        hidden[d] *= part
+    return part
+
+
 @loop_function
 def learn(
     ids: Any,
@@ -117,26 +147,11 @@ def learn(
                 continue
             word = words[place]
             if bag:
-                hidden[:] = F(0)
-                for near in range(first, last):
-                    if near != place:
-                        add(hidden, vectors[words[near]], F(1))
-                part = F(1) / F(last - first - 1)
-                for d in range(len(hidden)):
-                    hidden[d] *= part
+                part = mean_around(hidden, vectors, words, place, first, last)
             for near in range(first, last):
                 if near == place:
                     continue
-                targets[0], count = word, 1
-                for _ in range(negative):
-                    state += GOLDEN
-                    bits = mixed(state)
-                    drawn = below(bits, len(chance))
-                    if share(bits) >= chance[drawn]:
-                        drawn = other[drawn]
-                    if drawn != word:
-                        targets[count] = drawn
-                        count += 1
+                state, count = draw(targets, word, negative, chance, other, state)
                 if bag:
                     loss += predict(hidden, error, outputs, targets, steps, count, rate)
                     predictions += 1

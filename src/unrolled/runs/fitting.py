@@ -1,0 +1,49 @@
+"""What estimators share: rows in memory become a file, and that a model, by the same training as from any file."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from unrolled.base.settings import merge
+from unrolled.runs.run import train
+
+
+class Estimator(BaseEstimator):
+    """An estimator of scikit-learn with these of its parameters: preset, settings, minutes, seed, out, quiet.
+
+    (scikit-learn reads parameters off a class's own constructor, so each class lists them itself.)
+    """
+
+    preset: str | None
+    settings: Mapping[str, Any] | None
+    minutes: float | None
+    seed: int | None
+    out: str | Path | None
+    quiet: bool
+
+    def trained(self, rows: Iterable[Mapping[str, Any]], task: str, network: Mapping[str, Any]) -> Any:
+        """The model that ``rows`` (written as JSON lines) train for ``task``. ``network``: the estimator's own
+        parameters of the section ``model``. What is None is left as preset and settings have it."""
+        laid = {
+            "task": {"kind": task},
+            "train": _given({"minutes": self.minutes, "seed": self.seed}),
+            "model": _given(network),
+        }
+        settings = merge([("settings", self.settings or {}), ("parameters", laid)])[0]
+        with tempfile.TemporaryDirectory(prefix="unrolled-") as folder:
+            path = Path(folder) / "train.jsonl"
+            with path.open("w", encoding="utf-8") as file:
+                for row in rows:
+                    file.write(json.dumps(row) + "\n")
+            out = Path(self.out) if self.out is not None else Path(folder) / "model"
+            return train(path, preset=self.preset, out=out, settings=settings, quiet=self.quiet)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
