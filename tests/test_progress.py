@@ -19,7 +19,7 @@ def test_the_moving_line_fits_the_terminal(monkeypatch, columns):
     written = Terminal()
     monkeypatch.setattr("sys.stderr", written)
     monkeypatch.setenv("COLUMNS", str(columns))
-    progress = Progress()
+    progress = Progress(unit="words")
     for seconds in (7384.0, 5.0):
         progress.last = 0.0
         progress.show(Step(123456, 12, 6.1234, 1.5, 1e-3, 4000, 123456.0, seconds))
@@ -27,5 +27,6 @@ def test_the_moving_line_fits_the_terminal(monkeypatch, columns):
     moving = re.split(r"[\r\n]", written.getvalue())
     assert all(len(line) < columns for line in moving[:3])
     assert "step 123456" in moving[1]
+    assert ("123,456 words/s" in moving[1]) == (columns >= 80)
     assert ("left 2:03:04" in moving[1]) == (columns >= 80)
     assert ("gradient 1.50" in moving[1]) == (columns >= 200)

@@ -27,9 +27,10 @@ def duration(seconds: float | None) -> str:
 
 
 class Progress:
-    """Shows the reports of a run on stderr."""
+    """Shows the reports of a run on stderr. ``unit``: what its rate counts."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, unit: str = "symbols") -> None:
+        self.unit = unit
         self.quiet = quiet
         self.live = sys.stderr.isatty() and not quiet
         self.last = 0.0
@@ -47,7 +48,7 @@ class Progress:
         begin = f"epoch {report.epoch + 1}  step {report.step}  loss {report.loss:.3f}  "
         norm = report.gradient_norm
         middle = f"{'' if norm is None else f'gradient {norm:.2f}  '}rate {report.learning_rate:.2e}  "
-        end = f"{report.rate:,.0f} symbols/s  left {duration(report.seconds_left)}"
+        end = f"{report.rate:,.0f} {self.unit}/s  left {duration(report.seconds_left)}"
         line = begin + middle + end
         if self.live:
             room = shutil.get_terminal_size().columns - 1  # a line that wraps cannot be written over

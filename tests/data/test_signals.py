@@ -7,7 +7,7 @@ import pytest
 
 from unrolled.base.errors import DataError, UsageError
 from unrolled.data.readers import open_table
-from unrolled.data.signals import gathered
+from unrolled.data.signals import arranged, gathered
 from unrolled.data.table import heads_numbers
 from unrolled.text.frames import read_frames
 
@@ -157,3 +157,12 @@ def test_a_table_that_names_no_sequence_is_refused(tmp_path):
 )
 def test_a_row_of_words_above_numbers_is_a_header(records, header):
     assert heads_numbers([record.split(",") for record in records]) is header
+
+
+def test_channels_are_told_apart_by_their_names(tmp_path):
+    table = gathered(table_of(tmp_path, CSV), None, "label", by_frame=False)
+    turned = arranged(table, ("y", "x"))
+    assert [row.fields for row in turned.rows()] == [("2,3:1.5,2.5", "up"), ("8:9", "down")]
+    assert arranged(table, ()) is table
+    with pytest.raises(DataError, match=r"reads the channels y, z; the table lacks z and has x beside them"):
+        arranged(table, ("y", "z"))

@@ -4,10 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import typer
 
 import unrolled
 from unrolled.base.errors import DataError, UsageError
+from unrolled.cli.check import check
 from unrolled.text.frames import written
+from unrolled.workshop.sources import Sources, part_of
 
 FEW = {"train": {"epochs": 12, "learning_rate": 0.01}, "model": {"size": 16, "encoder": {"cell": {"hidden_size": 16}}}}
 WAVES = ("sine", "square")
@@ -160,3 +163,39 @@ def test_a_file_with_other_channels_is_named_by_its_line(model, tmp_path):
     path.write_text("@classLabel false\n@data\n")
     with pytest.raises(DataError, match=r"other.ts: there is no sequence in it"):
         list(model.show_predict(str(path)))
+
+
+def test_columns_in_another_order_are_read_by_their_names(tmp_path):
+    draw = np.random.default_rng(8)
+    rows = {"there": [], "turned": []}
+    for sequence in range(60):
+        label = "ab"[sequence % 2]
+        for step in range(6):
+            x, y = (1.0 if label == "a" else -1.0) + draw.normal(0, 0.1), draw.normal()
+            rows["there"].append(f"{sequence},{step},{x:.2f},{y:.2f},{label}")
+            rows["turned"].append(f"{sequence},{y:.2f},{label},{x:.2f},{step}")
+    heads = {"there": "sequence,time,x,y,label", "turned": "sequence,y,label,x,time"}
+    for name, lines in rows.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join([heads[name], *lines]) + "\n")
+    model = unrolled.train(tmp_path / "there.csv", out=tmp_path / "model", settings=FEW, quiet=True)
+    loaded = unrolled.load(tmp_path / "model")
+    there, turned = ([one.text for one in loaded.show_predict(str(tmp_path / f"{name}.csv"))] for name in rows)
+    assert there == turned
+    task = model.task
+    part = part_of(Sources(data=str(tmp_path / "turned.csv")), task)
+    assert {score.name: score.value for score in loaded.test(part).scores}["accuracy"] == 1.0
+    assert loaded.show_explain(f"{tmp_path / 'turned.csv'}#1").name(1) == "y"
+    (tmp_path / "other.csv").write_text((tmp_path / "there.csv").read_text().replace("x,y", "x,z"))
+    with pytest.raises(DataError, match=r"other.csv: the model reads the channels x, y; the table lacks y and has z"):
+        list(loaded.show_predict(str(tmp_path / "other.csv")))
+
+
+def test_the_doctor_reads_a_frame_a_row_as_training_does(tmp_path, capsys):
+    path = tmp_path / "waves.csv"
+    rows = [f"{sequence},{step},{step * 0.5},{'ab'[sequence % 2]}" for sequence in range(20) for step in range(5)]
+    rows[7] = "1,2,,b"
+    path.write_text("\n".join(["sequence,time,x,label", *rows]) + "\n")
+    with pytest.raises(typer.Exit) as stopped:
+        check(data=str(path))
+    assert stopped.value.exit_code == 3
+    assert "channel 1, frame 3: '' is a missing value" in capsys.readouterr().out

@@ -39,13 +39,14 @@ def check(
     from unrolled.data.sentences import sentences_first
     from unrolled.data.table import cut, wanted
     from unrolled.tasks.feature_columns import pairs_first
+    from unrolled.tasks.signals import frames_first
     from unrolled.workshop.sources import Sources, tables_of
 
     sources = Sources(
         data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
-    found = tables_of(sources, wanted(columns))
+    found = frames_first(tables_of(sources, wanted(columns)))
     tables = sentences_first(found) or pairs_first(found) or {name: cut(table, PAIR) for name, table in found.items()}
     _refuse_unknown(tokenizer or [])
     with findings.waiting(f"reading {', '.join(tables)}"):

@@ -132,7 +132,7 @@ def _train(run: Run, *, as_json: bool) -> None:
     from unrolled.progress import Progress, duration, say
 
     _prepare(run)
-    progress = Progress(quiet=not run.world.first)
+    progress = Progress(quiet=not run.world.first, unit=run.task.unit)
     for report in run.fit():
         progress.show(report)
     if run.stopped.reason == "interrupted":

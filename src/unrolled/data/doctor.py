@@ -86,6 +86,7 @@ def _split(census: Census) -> Split:
             labels.counts(census, index),
         )
         for index, column in enumerate(census.columns)
+        if not (column.name == "frames" and frames.framed(table))
     )
     wrong = sum(census.wrong.values())
     return Split(census.split, str(table.path), table.format, census.rows, wrong, columns, tuple(table.guessed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from unrolled.base.errors import DataError, UsageError, known
 from unrolled.data.opening import Report, Wrong, open_bytes, read_lines
-from unrolled.data.table import Columns, Row, Table, select, wanted
+from unrolled.data.table import Columns, Row, Table, listed, select, wanted
 from unrolled.text.frames import written
 
 LONGEST = 1 << 27
@@ -188,9 +189,35 @@ def gathered(table: Table, sequence: str | int | None, label: str | None, *, by_
             yield Row(rows[0].place, (frames, label_) if labelled is not None else (frames,))
 
     columns = COLUMNS if labelled is not None else COLUMNS[:1]
-    named = ", ".join(table.columns[place] for place in places)
+    channels = tuple(table.columns[place] for place in places)
+    named = ", ".join(channels)
     said = f"A frame a row: the sequences are told apart by '{table.columns[key]}', the channels are {named}."
-    return Table(table.path, columns, read, "frames", table.files, [*table.guessed, said], table.mark)
+    return Table(table.path, columns, read, "frames", table.files, [*table.guessed, said], table.mark, channels)
+
+
+def arranged(table: Table, channels: Sequence[str]) -> Table:
+    """The table with its channels in the order of ``channels``, where it and they have names.
+
+    DataError where its channels are others.
+    """
+    if not table.channels or not channels or table.channels == tuple(channels):
+        return table
+    if sorted(table.channels) != sorted(channels):
+        missing = [name for name in channels if name not in table.channels]
+        strange = [name for name in table.channels if name not in channels]
+        lacks = f"lacks {listed(missing)}" if missing else "lacks none"
+        raise DataError(
+            f"{table.path}: the model reads the channels {listed(channels)}; the table {lacks} and has "
+            f"{listed(strange) or 'no others'} beside them. Rename or remove columns."
+        )
+    order = [table.channels.index(name) for name in channels]
+
+    def read(report: Report) -> Iterator[Row]:
+        for place, (frames, *others) in table.read(report):
+            cells = frames.split(":")
+            yield Row(place, (":".join(cells[index] for index in order), *others))
+
+    return replace(table, read=read, channels=tuple(channels))
 
 
 def sequence_column(columns: Sequence[str]) -> int | None:
@@ -206,7 +233,7 @@ def _key_of(table: Table, sequence: str | int | None) -> int:
     if found is None:
         raise UsageError(
             f"{table.path}: no column says to which sequence a frame belongs "
-            f"({known('sequence', table.columns)}). Name it: --set task.sequence=NAME."
+            f"({known('sequence', table.columns)}). Call it sequence, or name it in training: --set task.sequence=NAME."
         )
     return found
 

@@ -47,6 +47,7 @@ class Table:
     files: tuple[Path, ...] = ()
     guessed: list[str] = field(default_factory=list)
     mark: str = ""  # stands for the content where there are no files: the hub's own fingerprint
+    channels: tuple[str, ...] = ()  # of frames: what their channels are called, where the file says
 
     def rows(self, report: Report = refuse) -> Iterator[Row]:
         """Every row, from the beginning. A wrong line raises DataError, or goes to ``report`` and is left out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -29,6 +29,7 @@ class Traces:
     weights      float64 [time] in [0, 1]: what of the answer's probability goes without the stretch around a frame
     attention    float32 [time], what the pooling read of each frame; sums to 1. None: it is no attention
     answer       the label, with its probability
+    names        what the channels are called; nothing: they are numbered from 1
     """
 
     frames: np.ndarray
@@ -36,6 +37,11 @@ class Traces:
     attention: np.ndarray | None
     answer: str
     probability: float
+    names: Sequence[str] = ()
+
+    def name(self, channel: int) -> str:
+        """What channel ``channel`` (from 0) is called."""
+        return self.names[channel] if self.names else f"channel {channel + 1}"
 
     @property
     def target_text(self) -> str:
@@ -52,6 +58,7 @@ class Traces:
         return {
             "answer": self.answer,
             "probability": self.probability,
+            "channels": [self.name(channel) for channel in range(self.frames.shape[1])],
             "weights": np.round(self.weights, 6).tolist(),
             "attention": None if self.attention is None else np.round(self.attention.astype(float), 6).tolist(),
             "frames": self.frames.tolist(),
@@ -61,14 +68,16 @@ class Traces:
         """A line a channel, and below how much the answer rests on each place; as many places as ``width`` allows."""
         places = np.unique(np.linspace(0, len(self.frames) - 1, max(1, min(width - 12, len(self.frames)))).astype(int))
         lines = []
-        for number, channel in enumerate(self.frames[places, :MOST].T, 1):
+        for number, channel in enumerate(self.frames[places, :MOST].T):
             low, high = float(channel.min()), float(channel.max())
             steps = np.zeros(len(channel)) if high == low else (channel - low) / (high - low)
-            lines.append(f"channel {number:<3} " + "".join(HEIGHTS[int(step * (len(HEIGHTS) - 1))] for step in steps))
-        for name, values in (("rests on  ", self.weights), ("attention ", self.attention)):
+            lines.append(
+                f"{self.name(number)[:11]:<12}" + "".join(HEIGHTS[int(step * (len(HEIGHTS) - 1))] for step in steps)
+            )
+        for name, values in (("rests on", self.weights), ("attention", self.attention)):
             if values is not None:
                 shares = values[places] / max(float(values.max()), 1e-9)
-                lines.append(f"{name}  " + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shares))
+                lines.append(f"{name:<12}" + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shares))
         return "\n".join(lines)
 
     def svg(self) -> str:
@@ -99,7 +108,7 @@ def _drawn(one: Traces, kind: str) -> bytes:
         )  # fmt: skip
         axes.plot(time, one.frames[:, number], color="#b03a2e", linewidth=1.2)
         axes.set_ylim(low - margin, high + margin)
-        axes.set_ylabel(f"channel {number + 1}", fontsize=8)
+        axes.set_ylabel(one.name(number), fontsize=8)
     if one.attention is not None:
         all_axes[-1].bar(time, one.attention, width=1.0, color="#5b7aa6")
         all_axes[-1].set_ylabel("attention", fontsize=8)

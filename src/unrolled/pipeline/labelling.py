@@ -49,10 +49,6 @@ class LabelModel(Model):
     def pairs(self, verb: str, rows: Any, labels: Any) -> tuple[Sequence[Any], list[str]]:
         """Rows and as many labels, of the kinds that they must be; UsageError for others."""
 
-    def inputs(self, cells: Sequence[str]) -> Sequence[Any]:
-        """What `said` takes, of the cells of a table."""
-        return cells
-
     def place(self, label: str | None) -> int | None:
         """The number of a label that was asked for; UsageError for an unknown one."""
         if label is not None and label not in self.text.labels:
@@ -101,16 +97,17 @@ class LabelModel(Model):
             raise UsageError(f"{verb}: a row may have several labels here, so none is taken for another.")
 
     def test(self, part: Part) -> Tested:
-        inputs, labels = self._read(part)
+        inputs, labels = self.rows_of(part)
         return Tested(label_scores(self.said(inputs), self._targets(labels), several=self.text.several), len(labels))
 
-    def _read(self, part: Part) -> tuple[Sequence[Any], list[str]]:
+    def rows_of(self, part: Part) -> tuple[Sequence[Any], list[str]]:
+        """What `said` takes of the rows, and their labels."""
         rows = texts_of(part)
-        return self.inputs([row[0] for row in rows]), [row[1] for row in rows]
+        return [row[0] for row in rows], [row[1] for row in rows]
 
     def show_evaluate(self, part: Part, *, compare: Model | None = None, confusion: str | None = None) -> Evaluated:
         """Scores, a table by label, the commonest confusions; beside another model; ``confusion``: a picture's file."""
-        inputs, labels = self._read(part)
+        inputs, labels = self.rows_of(part)
         targets, said = self._targets(labels), self.said(inputs)
         answers = decided(said, several=self.text.several)
         tables = {"labels": ("By label", class_table(targets, answers, self.labels))}

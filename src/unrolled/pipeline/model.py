@@ -127,6 +127,8 @@ class Model(ABC):
         ``to`` is where they are written, else they are shown. A task whose ``embed`` gives something else than one
         vector a line (vectors of every word in its place, say) overrides this.
         """
+        if not self.task.embedded and "embed" not in self.verbs():
+            raise NoVerb(f"embed: a model of the task '{self.kind}' does not embed: {self.lacks['embed']}.")
         if file is None:
             yield from self._show_words(to, kind, side)
         elif kind is not None or side is not None:

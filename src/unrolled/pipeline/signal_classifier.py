@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
+from unrolled.data.signals import arranged
 from unrolled.data.table import Row, Table
 from unrolled.pipeline.labelling import Answer, LabelModel
 from unrolled.pipeline.model import TRAINED, Shown
@@ -41,7 +43,7 @@ class SignalModel(LabelModel):
     lacks = {
         "score": "it gives signals no probability, only labels theirs: predict --json",
         "generate": "it writes labels",
-        "embed": "signals have no words, and their lines are many",
+        "embed": "signals have no words that vectors could be of",
     }
     columns = ("frames", "label")
 
@@ -87,8 +89,10 @@ class SignalModel(LabelModel):
             raise UsageError(f"{verb}: {len(rows)} sequences and {len(cells)} labels; give as many of both.")
         return rows, cells
 
-    def inputs(self, cells: Sequence[str]) -> Sequence[Any]:
-        return [read_frames(cell) for cell in cells]
+    def rows_of(self, part: Part) -> tuple[list[np.ndarray], list[str]]:
+        table = arranged(part.table, self.text.frames.names)
+        rows = list(part._replace(table=table).rows())
+        return [self._placed(str(table.path), row) for row in rows], [row.fields[1] for row in rows]
 
     def _scaled(self, verb: str, sequences: Sequence[Any]) -> list[np.ndarray]:
         return [self._frames(verb, place, one) for place, one in enumerate(self._listed(verb, sequences))]
@@ -139,6 +143,7 @@ class SignalModel(LabelModel):
             weights=lost,
             attention=None if heard.weights is None else heard.weights[0],
             answer=self.labels[chosen],
+            names=self.text.frames.names,
             probability=probability,
         )
 
@@ -191,7 +196,7 @@ class SignalModel(LabelModel):
     def _table(self, file: str) -> Table:
         if file == "-":
             raise UsageError("sequences are read from a file (.ts, .npz, .csv), not from standard input.")
-        return self.task.adapt(open_table(Path(file)))
+        return arranged(self.task.adapt(open_table(Path(file))), self.text.frames.names)
 
     def _placed(self, file: str, row: Row) -> np.ndarray:
         try:

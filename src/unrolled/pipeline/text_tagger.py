@@ -201,6 +201,9 @@ class TextTagger(Model):
 
     def show_explain(self, line: str, *, word: int | None = None) -> Explanation:
         """As ``explain``; ``word`` counts from 1."""
+        count = len(_words(line))
+        if word is not None and count and not 1 <= word <= count:
+            raise UsageError(f"explain: --word {word} was asked for; the sentence has the words 1 to {count}.")
         return self.explain(line, None if word is None else word - 1)
 
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from unrolled.base.errors import DataError, UnrolledError, UsageError
 from unrolled.base.files import write_beside
 from unrolled.base.siblings import clear_abandoned
-from unrolled.workshop.saving import TRAINING
+from unrolled.ship.folder import TRAINING
 
 LOCK = "lock"
 

@@ -20,11 +20,11 @@ from unrolled.runs.choosing import choose
 from unrolled.runs.contextual import with_contextual
 from unrolled.runs.corpus import Corpus
 from unrolled.runs.vectors import with_vectors
+from unrolled.ship.folder import TRAINING
 from unrolled.tasks import TASKS, Carried, Task, Validation
 from unrolled.tasks.base import texts_of
 from unrolled.tasks.vectors import build_network
 from unrolled.workshop.plan import USUAL_TASK, Plan, layers_of, plan, task_of
-from unrolled.workshop.saving import TRAINING
 from unrolled.workshop.sources import Sources, Tables, open_sources
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def train(
         0
     ]
     run = Run(given, where, preset=preset, config=str(config) if config else None, flags=flags, resume=resume)
-    progress = Progress(quiet=quiet)
+    progress = Progress(quiet=quiet, unit=run.task.unit)
     for sentence in run.said:
         progress.line(sentence)
     run.prepare()

@@ -13,6 +13,7 @@ import contextlib
 import glob
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SETTINGS, WEIGHTS, SCORES, CARD, TEXT = "settings.yaml", "model.safetensors", "scores.json", "README.md", "text"
+TRAINING = "training"
+"""Folder beside the model's files that holds what a resumed run needs; alone, it is of a run that has not finished."""
+
 _OURS = frozenset((SETTINGS, WEIGHTS, SCORES, CARD, TEXT))
 
 
@@ -114,6 +118,11 @@ def read(folder: str | Path) -> Saved:
             f"{folder}: {given}, where the folder of a saved model is expected. Train one with: unrolled train"
         )
     if not (folder / SETTINGS).exists():
+        if (folder / TRAINING).is_dir():
+            raise DataError(
+                f"{folder}: its training has not finished, so there is no model yet. Go on with: unrolled train "
+                f"--resume --out {shlex.quote(str(folder))}"
+            )
         raise DataError(f"{folder}: no saved model, {SETTINGS} is missing. Give the folder that unrolled train wrote.")
     manifest, settings = Manifest.read(folder / SETTINGS)
     for name in manifest.files:

@@ -124,6 +124,9 @@ class Task(ABC, Generic[T]):
 
     manual: Manual
 
+    unit: str = "symbols"
+    """What the ``count`` of its loss counts, for the rate that training shows."""
+
     unsized: ClassVar[Tree] = {}
     """What stands in the place of a Sized tree while the data are not opened yet, so that a size alone can be set."""
 

@@ -56,6 +56,7 @@ class Classify(LabelTask[LabelledText]):
 
     columns = ("text", "label")
     noun = "text"
+    unit = "texts"
     text = LabelledText
     read_by = {"text": "text.tokenizer"}
     embedded = {"text": "embedding"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -14,13 +13,12 @@ from unrolled.base.protocol import Loss
 from unrolled.data.parts import Part
 from unrolled.tasks.base import Carried, Task, Validation, moved
 from unrolled.text.base import Text
-from unrolled.text.labelled import Labels, UnseenLabel
+from unrolled.text.labelled import Labels
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from unrolled.data.batching import Tokens
-    from unrolled.data.store import Store
     from unrolled.models.classifier import Labelling
 
 FEW = 20
@@ -84,15 +82,6 @@ class LabelTask(Task[T]):
             names.update(found)
         cast("Any", text).labels = labels = labels.admitting(names)
         _refuse_labels(labels, part, rows)
-
-    def store(self, folder: Path, part: Part, text: T, mark: str) -> Store:
-        try:
-            return super().store(folder, part, text, mark)
-        except UnseenLabel as error:
-            split = self.labels(text).split
-            place = next(row.place for row in part.rows() if error.label in split(row.fields[1]))
-            cure = "Correct it, leave the row out, or give training rows of it."
-            raise DataError(f"{part.table.place(place, part.pick[1])}: {error}{cure}") from None
 
     def answers(self, model: Labelling, batch: Labelled) -> tuple[Tensor, Tensor]:
         """Logits [answers, labels] of a batch, and the targets that `Labelling.loss` takes."""

@@ -13,7 +13,7 @@ from annotated_types import Ge
 from unrolled.base.errors import DataError
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part, hold_out
-from unrolled.data.signals import COLUMNS, gathered, sequence_column
+from unrolled.data.signals import COLUMNS, arranged, gathered, sequence_column
 from unrolled.data.table import Table, is_number
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
 from unrolled.tasks.bucketing import bucketed
@@ -72,6 +72,7 @@ class Signals(LabelTask[FramedText]):
         label: str | None = None,
     ) -> None:
         self.each = labels == "frame"
+        self.unit = "frames" if self.each else "sequences"
         self.sequence, self.label = sequence, label
 
     # --- settings and data ----------------------------------------------------------------------------------------
@@ -135,6 +136,7 @@ class Signals(LabelTask[FramedText]):
             text = FramedText.learn(settings, lambda: (row.fields for row in part.rows()), each=self.each)
         except DataError as error:
             raise _placed(part, error) from None
+        text.frames.names = part.table.channels
         self.admit(text, part)
         return text
 
@@ -144,6 +146,7 @@ class Signals(LabelTask[FramedText]):
     def store(self, folder: Path, part: Part, text: FramedText, mark: str) -> Store:
         from unrolled.data.frames import FrameRows
 
+        part = part._replace(table=arranged(part.table, text.frames.names))
         found = super().store(folder, part, text, mark)
         if self.each:
             frames = FrameRows(found).lengths("frames")
@@ -215,3 +218,13 @@ def _placed(part: Part, error: DataError) -> DataError:
 def _label_column(columns: Sequence[str]) -> int | None:
     lower = [name.strip().casefold() for name in columns]
     return next((lower.index(name) for name in (*LABELS, "activity") if name in lower), None)
+
+
+def frames_first(tables: Mapping[str, Table]) -> dict[str, Table]:
+    """The tables, a sequence a row where they look like frames of labelled sequences; else as they are."""
+    first = tables.get("train") or next(iter(tables.values()))
+    if Signals.recognises(first) is None:
+        return dict(tables)
+    settings = Signals.conclude(first)[0].get("task", {})
+    task = Signals(**settings)
+    return {name: task.adapt(table) for name, table in tables.items()}

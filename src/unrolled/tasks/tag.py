@@ -24,6 +24,7 @@ from unrolled.text.spans import OUTSIDE, Scheme, spans_of
 from unrolled.text.tagged import LetterIds, TaggedText, Tags, UnseenTag, WordIds, scheme_of, spelled
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor, nn
 
     from unrolled.data.store import Encoder, Store
@@ -46,6 +47,7 @@ class Tag(Task[TaggedText]):
 
     columns = ("words", "tags")
     noun = "sentence"
+    unit = "words"
     text = TaggedText
     read_by = {"words": "text.tokenizer"}
     embedded = {"words": "embedding"}
@@ -252,8 +254,7 @@ def check_tags(part: Part, row: int, tags: Sequence[str], known: Tags) -> None:
     try:
         known.encode(tags)
     except UnseenTag as error:
-        cure = "Correct it, leave the sentence out, or give training sentences with it."
-        raise DataError(f"{_places(part, row, len(tags))[error.word]}: {error}{cure}") from None
+        raise DataError(f"{_places(part, row, len(tags))[error.word]}: {error}") from None
     except DataError:
         known.encode(tags, _places(part, row, len(tags)))
         raise

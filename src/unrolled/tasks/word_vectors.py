@@ -52,6 +52,7 @@ class WordVectorsTask(Task[CountedText]):
 
     columns = ("text",)
     noun = "line"
+    unit = "predictions"
     text = CountedText
     read_by = {"text": "text.tokenizer"}
     embedded = {"text": "embedding"}

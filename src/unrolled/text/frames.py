@@ -82,12 +82,16 @@ class FramedSettings:
 class FrameReader:
     """Cells to scaled frames, flat: what a store keeps.
 
-    ``mean`` and ``deviation`` float64 [channels]; with ``deltas`` a frame has twice the channels.
+    ``mean`` and ``deviation`` float64 [channels]; with ``deltas`` a frame has twice the channels. ``names``: what the
+    channels are called, or nothing.
     """
 
     vocabulary_size = 0  # numbers, no symbols
 
-    def __init__(self, mean: Sequence[float], deviation: Sequence[float], *, deltas: bool) -> None:
+    def __init__(
+        self, mean: Sequence[float], deviation: Sequence[float], *, deltas: bool, names: Sequence[str] = ()
+    ) -> None:
+        self.names = tuple(names)
         self.mean, self.deviation = np.array(mean, np.float64), np.array(deviation, np.float64)
         self.deltas = deltas
 
@@ -146,11 +150,13 @@ class FramedText(Text):
 
     def fingerprint(self) -> str:
         reader = self.frames
-        return f"{reader.mean.tolist()!r} {reader.deviation.tolist()!r} {reader.deltas} {self.labels.fingerprint()}"
+        scale = f"{reader.mean.tolist()!r} {reader.deviation.tolist()!r} {reader.deltas}"
+        return f"{scale} {reader.names!r} {self.labels.fingerprint()}"
 
     def save(self, folder: str | Path) -> None:
         folder, reader = Path(folder), self.frames
-        tree = {"mean": reader.mean.tolist(), "deviation": reader.deviation.tolist(), "deltas": reader.deltas}
+        tree: dict[str, Any] = {"channels": reader.names, "deltas": reader.deltas}
+        tree |= {"mean": reader.mean.tolist(), "deviation": reader.deviation.tolist()}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "frames.json").write_text(json.dumps(tree, indent=1) + "\n", "utf-8")
@@ -163,7 +169,8 @@ class FramedText(Text):
         path = Path(folder) / "frames.json"
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))
-            reader = FrameReader(tree["mean"], tree["deviation"], deltas=bool(tree["deltas"]))
+            names, deltas = tree.get("channels", ()), bool(tree["deltas"])
+            reader = FrameReader(tree["mean"], tree["deviation"], deltas=deltas, names=names)
         except OSError as error:
             raise DataError(f"{path}: the scale of the frames cannot be read ({error.strerror}).") from None
         except (ValueError, TypeError, KeyError):
@@ -173,8 +180,9 @@ class FramedText(Text):
     def about(self) -> dict[str, str]:
         reader = self.frames
         more = ", and the change of each" if reader.deltas else ""
+        named = f" ({', '.join(reader.names)})" if reader.names else ""
         return {
-            "frames": f"{reader.given} channel{'' if reader.given == 1 else 's'}{more}",
+            "frames": f"{reader.given} channel{'' if reader.given == 1 else 's'}{named}{more}",
             "label": f"{len(self.labels):,} labels, {self.labels.how}",
         }
 

@@ -36,8 +36,10 @@ class UnseenLabel(DataError):
     def __init__(self, label: str, names: Sequence[str]) -> None:
         near = nearest(label, list(names))
         hint = f"Did you mean '{near}'? " if near else ""
-        super().__init__(f"the label '{label[:60]}' is none of the {len(names)} that training rows have. {hint}")
-        self.label = label
+        super().__init__(
+            f"the label '{label[:60]}' is none of the {len(names)} that training rows have. {hint}"
+            "Correct it, leave the row out, or give training rows of it."
+        )
 
 
 class Labels:

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unrolled.ship.folder import TRAINING, write
+
 if TYPE_CHECKING:
     from unrolled.tasks.scores import Score
     from unrolled.text.base import Text
     from unrolled.workshop.plan import Plan
 
-TRAINING = "training"
-"""Folder beside the model's files that holds what a resumed run needs."""
-
 
 def save(folder: Path, plan: Plan, text: Text, network: Any, scores: Sequence[Score], record: dict[str, Any]) -> Path:
     """Write the model folder, whole or not at all."""
     from unrolled.ship.card import card
-    from unrolled.ship.folder import write
 
     content = {"scores": [score._asdict() for score in scores], "record": record}
     facts = facts_of(folder.resolve().name, plan, text, network, scores, record)

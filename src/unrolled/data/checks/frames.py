@@ -7,28 +7,40 @@ from collections.abc import Iterator
 from unrolled.base.errors import DataError
 from unrolled.data.census import Census
 from unrolled.data.findings import Finding
+from unrolled.data.table import Table
 from unrolled.text.frames import read_frames
 
 FORMATS = ("ts", "npz", "frames")
 PLACES = 5
 
 
+def framed(table: Table) -> bool:
+    """Whether the rows of ``table`` are sequences of frames."""
+    return table.format in FORMATS and "frames" in table.columns
+
+
 def wrong(census: Census) -> Iterator[Finding]:
-    """Rows that training would refuse, with their lines."""
+    """Rows that training would refuse, with their lines; and how long and wide the others are."""
     table = census.table
-    if table.format not in FORMATS or "frames" not in table.columns:
+    if not framed(table):
         return
     column, channels = table.columns.index("frames"), 0
     messages: list[str] = []
     places: list[str] = []
+    lengths: list[int] = []
     for row in table.rows(lambda _: None):
         try:
-            found = read_frames(row.fields[column]).shape[1]
+            length, found = read_frames(row.fields[column]).shape
             channels = channels or found
             if found != channels:
                 raise DataError(f"{found} channels where the first row has {channels}.")
+            lengths.append(length)
         except DataError as error:
             messages.append(str(error))
             places.append(table.place(row.place, column))
     if messages:
         yield Finding("error", "frames", census.split, len(messages), messages[0], tuple(places[:PLACES]))
+    if lengths:
+        span = f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
+        message = f"sequences of {span} frames, {channels} channel{'' if channels == 1 else 's'}."
+        yield Finding("note", "frames", census.split, len(lengths), message)
