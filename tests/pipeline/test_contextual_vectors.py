@@ -223,7 +223,7 @@ def test_an_empty_text_and_a_damaged_file_are_refused(tmp_path, read):
     from unrolled.text.spelled import SpelledText
 
     (tmp_path / "spelling.json").write_text("{}")
-    with pytest.raises(DataError, match=r"spelling.json: damaged\. Take the file"):
+    with pytest.raises(DataError, match=r"spelling.json: damaged, it does not hold the spelling\. Take the file"):
         SpelledText.load(tmp_path)
-    with pytest.raises(DataError, match=r"spelling.json: cannot be read"):
+    with pytest.raises(DataError, match=r"spelling.json: the spelling cannot be read"):
         SpelledText.load(tmp_path / "none")

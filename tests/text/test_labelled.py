@@ -43,7 +43,7 @@ def test_what_was_saved_is_loaded(tmp_path, separator):
 def test_a_damaged_list_of_labels_is_a_data_error(tmp_path, damage):
     LabelledText.learn(SETTINGS, lambda: ROWS).save(tmp_path)
     (tmp_path / "labels.json").write_text(damage)
-    with pytest.raises(DataError, match=r"labels.json: damaged, no list of labels"):
+    with pytest.raises(DataError, match=r"labels.json: damaged, it does not hold the labels"):
         LabelledText.load(tmp_path)
     (tmp_path / "labels.json").unlink()
     with pytest.raises(DataError, match=r"labels.json: the labels cannot be read"):

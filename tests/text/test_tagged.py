@@ -117,5 +117,5 @@ def test_saved_and_loaded(tmp_path, rows):
     again = TaggedText.load(tmp_path / "text")
     assert again.fingerprint() == text.fingerprint() and again.spell(["a", "c"]) == text.spell(["a", "c"])
     (tmp_path / "text" / "tags.json").write_text("{}")
-    with pytest.raises(DataError, match="damaged, no list of tags"):
+    with pytest.raises(DataError, match="damaged, it does not hold the tags"):
         TaggedText.load(tmp_path / "text")

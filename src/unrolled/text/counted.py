@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,11 +10,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from unrolled.base.errors import DataError, UnrolledError
 from unrolled.base.protocol import SPECIALS
 from unrolled.base.registry import Part
 from unrolled.text.base import Rows, Text
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
+from unrolled.text.trees import tree_of, write_tree
 
 CHUNK = 4096
 """Rows that are counted together."""
@@ -52,25 +51,16 @@ class CountedText(Text):
 
     def save(self, folder: str | Path) -> None:
         path = Path(folder) / "counts.json"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"counts": self.counts}) + "\n", "utf-8")
-        except OSError as error:
-            raise UnrolledError(f"{path.parent}: cannot be written ({error.strerror}).") from None
+        write_tree(path, {"counts": self.counts})
         self.tokenizer.save(path.with_name("text.json"))
 
     @classmethod
     def load(cls, folder: str | Path) -> CountedText:
         tokenizer = Tokenizer.load(Path(folder) / "text.json")
-        path = Path(folder) / "counts.json"
-        try:
-            counts = [int(count) for count in json.loads(path.read_text(encoding="utf-8"))["counts"]]
-        except OSError as error:
-            raise DataError(f"{path}: the counts cannot be read ({error.strerror}).") from None
-        except (ValueError, TypeError, KeyError):
-            counts = []
-        if len(counts) != tokenizer.vocabulary_size:
-            raise DataError(f"{path}: damaged, no count for each word. Take the file from where the model came from.")
+        with tree_of(Path(folder) / "counts.json", "counts") as tree:
+            counts = [int(count) for count in tree["counts"]]
+            if len(counts) != tokenizer.vocabulary_size:
+                raise ValueError
         return CountedText(tokenizer, counts)
 
     def about(self) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.base.errors import DataError, UnrolledError
+from unrolled.base.errors import DataError
 from unrolled.text.base import Rows, Text
 from unrolled.text.labelled import Labels
+from unrolled.text.trees import tree_of, write_tree
 
 Frames = NDArray[np.float32]
 """[time, channels]."""
@@ -157,24 +157,14 @@ class FramedText(Text):
         folder, reader = Path(folder), self.frames
         tree: dict[str, Any] = {"channels": reader.names, "deltas": reader.deltas}
         tree |= {"mean": reader.mean.tolist(), "deviation": reader.deviation.tolist()}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "frames.json").write_text(json.dumps(tree, indent=1) + "\n", "utf-8")
-        except OSError as error:
-            raise UnrolledError(f"{folder}: cannot be written ({error.strerror}).") from None
+        write_tree(folder / "frames.json", tree)
         self.labels.save(folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> FramedText:
-        path = Path(folder) / "frames.json"
-        try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
+        with tree_of(Path(folder) / "frames.json", "scale of the frames") as tree:
             names, deltas = tree.get("channels", ()), bool(tree["deltas"])
             reader = FrameReader(tree["mean"], tree["deviation"], deltas=deltas, names=names)
-        except OSError as error:
-            raise DataError(f"{path}: the scale of the frames cannot be read ({error.strerror}).") from None
-        except (ValueError, TypeError, KeyError):
-            raise DataError(f"{path}: damaged. Take the file from where the model came from.") from None
         return FramedText(reader, Labels.load(folder))
 
     def about(self) -> dict[str, str]:

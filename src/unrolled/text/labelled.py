@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from unrolled.base.errors import DataError, UnrolledError, nearest
+from unrolled.base.errors import DataError, nearest
 from unrolled.base.registry import Part
 from unrolled.text.base import Rows, Text
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
+from unrolled.text.trees import tree_of, write_tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,26 +112,14 @@ class Labels:
         """Write ``labels.json``; UnrolledError where it cannot be written."""
         tree = {"labels": self.names, "counts": self.counts, "rows": self.rows, "separator": self.separator}
         tree |= {"ordered": True} if self.ordered else {}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "labels.json").write_text(json.dumps(tree, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        except OSError as error:
-            raise UnrolledError(f"{folder}: cannot be written ({error.strerror}).") from None
+        write_tree(folder / "labels.json", tree)
 
     @staticmethod
     def load(folder: str | Path) -> Labels:
         """What ``save`` wrote; DataError for a missing or damaged file."""
-        path = Path(folder) / "labels.json"
-        try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
+        with tree_of(Path(folder) / "labels.json", "labels") as tree:
             counts = dict(zip(tree["labels"], map(int, tree["counts"]), strict=True))
             return Labels(counts, int(tree["rows"]), tree["separator"], ordered=tree.get("ordered") is True)
-        except OSError as error:
-            raise DataError(f"{path}: the labels cannot be read ({error.strerror}).") from None
-        except (ValueError, TypeError, KeyError):
-            raise DataError(
-                f"{path}: damaged, no list of labels. Take the file from where the model came from."
-            ) from None
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """The numbers of the labels of each cell; UnseenLabel for a label that is not among them."""

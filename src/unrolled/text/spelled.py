@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from unrolled.base.errors import DataError, UnrolledError
 from unrolled.base.protocol import BEGIN, END, SPECIALS, UNKNOWN
 from unrolled.text.base import Rows, Text
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
+from unrolled.text.trees import tree_of, write_tree
 
 Words = Literal["read", "white_space"]
 """Where words begin and end: as a reader sees them, marks and clitics for themselves, or at white space alone."""
@@ -59,27 +58,15 @@ class SpelledText(Text):
 
     def save(self, folder: str | Path) -> None:
         folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            tree = {"words": self.words, "longest": self.longest}
-            (folder / "spelling.json").write_text(json.dumps(tree) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise UnrolledError(f"{folder}: cannot be written ({error.strerror}).") from None
+        write_tree(folder / "spelling.json", {"words": self.words, "longest": self.longest})
         self.vocabulary.save(folder / "words.json")
         self.characters.save(folder / "characters.json")
 
     @classmethod
     def load(cls, folder: str | Path) -> SpelledText:
         folder = Path(folder)
-        try:
-            tree = json.loads((folder / "spelling.json").read_text(encoding="utf-8"))
+        with tree_of(folder / "spelling.json", "spelling") as tree:
             words, longest = tree["words"], int(tree["longest"])
-        except OSError as error:
-            raise DataError(f"{folder / 'spelling.json'}: cannot be read ({error.strerror}).") from None
-        except (ValueError, TypeError, KeyError):
-            raise DataError(
-                f"{folder / 'spelling.json'}: damaged. Take the file from where the model came from."
-            ) from None
         vocabulary, characters = (Tokenizer.load(folder / name) for name in ("words.json", "characters.json"))
         return SpelledText(vocabulary, characters, words, longest)
 

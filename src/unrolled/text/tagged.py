@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from unrolled.base.errors import DataError, UnrolledError, UsageError
+from unrolled.base.errors import UsageError
 from unrolled.base.protocol import END, UNKNOWN
 from unrolled.base.registry import Part
 from unrolled.text.base import Rows, Text
 from unrolled.text.labelled import Labels, UnseenLabel
 from unrolled.text.spans import OUTSIDE, Scheme, Span, allowed, converted, spans_of, tags_of, writes_span
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
+from unrolled.text.trees import tree_of, write_tree
 
 TAB = "\t"
 """Stands between the words of a sentence, and between its tags."""
@@ -196,27 +196,15 @@ class TaggedText(Text):
         folder, labels = Path(folder), self.tags.labels
         tree: dict[str, Any] = {"labels": labels.names, "counts": labels.counts, "scheme": self.tags.scheme}
         tree |= {"learnt": self.tags.learnt, "rare": self.rare}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "tags.json").write_text(json.dumps(tree, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        except OSError as error:
-            raise UnrolledError(f"{folder}: cannot be written ({error.strerror}).") from None
+        write_tree(folder / "tags.json", tree)
         self.tokenizer.save(folder / "words.json")
         self.characters.save(folder / "characters.json")
 
     @classmethod
     def load(cls, folder: str | Path) -> TaggedText:
-        path = Path(folder) / "tags.json"
-        try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
+        with tree_of(Path(folder) / "tags.json", "tags") as tree:
             labels = Labels(dict(zip(tree["labels"], map(int, tree["counts"]), strict=True)), sum(tree["counts"]))
             tags, rare = Tags(labels, tree["scheme"], tree["learnt"]), int(tree["rare"])
-        except OSError as error:
-            raise DataError(f"{path}: the tags cannot be read ({error.strerror}).") from None
-        except (ValueError, TypeError, KeyError, UsageError):
-            raise DataError(
-                f"{path}: damaged, no list of tags. Take the file from where the model came from."
-            ) from None
         words, characters = (Tokenizer.load(Path(folder) / f"{name}.json") for name in ("words", "characters"))
         return TaggedText(words, characters, tags, rare)
 
