@@ -36,8 +36,12 @@ class Part(NamedTuple):
         whole = (self.low, self.high) == (0.0, 1.0)
         for row in itertools.islice(self.table.rows(self.report), self.first, self.last):
             fields = tuple(row.fields[index] for index in self.pick)
-            if whole or self.low <= share_of(fields[0]) < self.high:
+            if whole or self.low <= self.share(fields[0]) < self.high:
                 yield Row(row.place, fields)
+
+    def share(self, field: str) -> float:
+        """`share_of` a first field; of a path, wherever the folder lies."""
+        return share_of(field.removeprefix(self.table.root))
 
     def choice(self) -> str:
         """What tells these rows from others of the same table, for a fingerprint."""
@@ -61,7 +65,7 @@ def hold_out(part: Part, data: Mapping[str, Any], noun: str) -> tuple[Part, Part
     """
     share, most = data["valid_share"], data["valid_rows"]
     enough = math.ceil(min((most + 1) / share, 1e15)) + 1  # with so many, ``most`` decides, not ``share``
-    places = smallest((share_of(row.fields[0]) for row in part.rows()), enough)
+    places = smallest((part.share(row.fields[0]) for row in part.rows()), enough)
     if len(places) < 2:
         raise DataError(
             f"{part.table.path}: {len(places)} {noun}{'' if len(places) == 1 else 's'}, and some must be held "

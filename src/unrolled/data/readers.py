@@ -33,10 +33,11 @@ def open_table(path: str | Path, *, columns: Columns = None, format: str | None 
 def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
     """All that ``path`` holds, as train, valid and test (those that are there); a single file is train.
 
-    A path may be a file, a folder (files called train, valid, test; parallel pairs of them; a folder saved by the
-    `datasets` library; a local copy of a hub repository) or ``owner/name[:config]`` on the Hugging Face hub.
+    A path may be a file, a folder (files called train, valid, test; parallel pairs of them; images or recordings with a
+    text beside each; a folder saved by the `datasets` library; a local copy of a hub repository) or
+    ``owner/name[:config]`` on the Hugging Face hub.
     """
-    from unrolled.data import hub
+    from unrolled.data import hub, referenced
 
     here = Path(path)
     try:
@@ -52,4 +53,6 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
         return hub.open_saved(here, columns)
     if hub.is_repository(here):
         return hub.open_repository(here, columns)
+    if referenced.holds_files(here):
+        return referenced.open_beside(here, columns)
     return open_folder(here, columns)

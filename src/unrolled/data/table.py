@@ -23,7 +23,7 @@ article title headline abstract word words lemma form features feats inflection 
 historical modern name transliteration translation ar bg bn ca cs da de el en es et fa fi fr he hi hr hu it ja ko lt
 lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk ur vi zh eng deu ger fra fre spa ita por nld rus jpn zho chi kor ara
 heb ces pol english german french spanish italian portuguese dutch russian japanese chinese korean arabic hebrew czech
-polish
+polish image caption path file file_name filename audio sound recording wav transcript transcription
 """
 KNOWN_NAMES = frozenset(_NAMES.split())
 """Cells that mark a first row as a header; compared in lower case."""
@@ -48,6 +48,8 @@ class Table:
     guessed: list[str] = field(default_factory=list)
     mark: str = ""  # stands for the content where there are no files: the hub's own fingerprint
     channels: tuple[str, ...] = ()  # of frames: what their channels are called, where the file says
+    root: str = ""  # what paths in cells begin with: where the files lie, which says nothing of what they are
+    named: tuple[str, ...] = ()  # how messages call each place, where places are no lines of ``path``
 
     def rows(self, report: Report = refuse) -> Iterator[Row]:
         """Every row, from the beginning. A wrong line raises DataError, or goes to ``report`` and is left out."""
@@ -55,6 +57,8 @@ class Table:
 
     def place(self, row: int, column: int = 0) -> str:
         """``"pairs.tsv:12"``, for messages; of parallel files the one that ``column`` (0-based) stands in."""
+        if self.named:
+            return self.named[row - 1]
         path = self.files[column] if self.format == "parallel" else self.path
         return f"{path}:{row}"
 
