@@ -9,6 +9,8 @@ scitldr  JSON lines of abstracts and titles (Cachola et al. 2020)  →  train.ts
 alibi   English and French sentences with sure and possible word links  →  pairs.tsv, links.txt
 elmo  a folder with ud_english-ewt and lm_war_and_peace  →  text.txt, a sentence a line, words set apart by spaces;
       train-1000.conllu, dev.conllu, test.conllu: a thousand drawn sentences to learn tags from, and all others
+digits  train.tar.gz and test.tar.gz of the Free Spoken Digit Dataset  →  train.tsv, valid.tsv, test.tsv and folders of
+        the recordings that they name: 2 to 5 digits of one speaker with silence between, and their words
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import json
 import random
 import re
 import sys
+import tarfile
+import wave
 from hashlib import md5
 from pathlib import Path
 
@@ -138,6 +142,59 @@ def elmo(folder: Path, out: Path) -> None:
     (out / "text.txt").write_text("".join(f"{text}\n" for text in texts if text), encoding="utf-8")
 
 
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+STRINGS = {"train": 12_000, "valid": 500, "test": 1000}
+HELD = range(5, 10)
+"""Clips of the training part, by their number among those of a speaker and a digit, that validation strings are of."""
+SILENCE = 0.3
+"""Seconds between two digits, at most; as many before the first and behind the last."""
+
+
+def clips(path: Path) -> dict[tuple[str, int, int], bytes]:
+    """The samples (16 bits, one channel) of ``7_jackson_32.wav`` by speaker, digit and number."""
+    found = {}
+    with tarfile.open(path) as archive:
+        for member in archive:
+            file = archive.extractfile(member)
+            if file is not None and member.name.endswith(".wav"):
+                digit, speaker, number = Path(member.name).stem.split("_")
+                with wave.open(file) as sound:
+                    found[speaker, int(digit), int(number)] = sound.readframes(sound.getnframes())
+    return found
+
+
+def digits(folder: Path, out: Path) -> None:
+    """Strings of a part are made of that part's clips alone, each of one speaker, with fixed seeds."""
+    out.mkdir(parents=True, exist_ok=True)
+    held = {part: clips(folder / f"{part}.tar.gz") for part in ("train", "test")}
+    held["valid"] = {clip: samples for clip, samples in held["train"].items() if clip[2] in HELD}
+    held["train"] = {clip: samples for clip, samples in held["train"].items() if clip[2] not in HELD}
+    for seed, (part, count) in enumerate(STRINGS.items(), 1):
+        draw, own = random.Random(seed), held[part]
+        speakers = sorted({speaker for speaker, _, _ in own})
+        by_digit: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
+        for clip in sorted(own):
+            by_digit.setdefault(clip[:2], []).append(clip)
+        (out / part).mkdir(exist_ok=True)
+        rows = ["path\ttext\n"]
+        for number in range(count):
+            speaker, said = draw.choice(speakers), draw.choices(range(10), k=draw.randint(2, 5))
+            pieces = [b"".join((silence(draw), own[draw.choice(by_digit[speaker, digit])])) for digit in said]
+            name = f"{part}/{number:05}.wav"
+            with wave.open(str(out / name), "wb") as sound:
+                sound.setparams((1, 2, RATE, 0, "NONE", "not compressed"))
+                sound.writeframes(b"".join((*pieces, silence(draw))))
+            rows.append(f"{name}\t{' '.join(DIGITS[digit] for digit in said)}\n")
+        (out / f"{part}.tsv").write_text("".join(rows), encoding="utf-8")
+
+
+RATE = 8000
+
+
+def silence(draw: random.Random) -> bytes:
+    return bytes(2 * int(draw.uniform(0, SILENCE) * RATE))
+
+
 PARTS = ("train", "dev", "test")
 
 
@@ -154,7 +211,7 @@ def forms(block: str) -> list[str]:
 
 if __name__ == "__main__":
     kinds = {"scan": scan, "shakespeare": shakespeare, "alibi": alibi, "elmo": elmo}
-    kinds |= {"cmudict": cmudict, "scitldr": scitldr}
+    kinds |= {"cmudict": cmudict, "scitldr": scitldr, "digits": digits}
     if len(sys.argv) != 4 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     kinds[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

@@ -1,9 +1,12 @@
 """Every recipe is a whole tree of settings; data in forms of their own become tables."""
 
 import gzip
+import io
 import json
 import subprocess
 import sys
+import tarfile
+import wave
 from pathlib import Path
 
 import pytest
@@ -45,3 +48,41 @@ def test_scitldr_becomes_rows_of_abstract_and_title(tmp_path: Path) -> None:
     found = prepared("scitldr", {f"{part}.jsonl.gz": lines for part in ("train", "dev", "test")}, tmp_path)
     assert found["test.tsv"] == found["dev.tsv"] == "".join(f"One {n}. Two .\tTitle {n}\n" for n in range(40) if n != 3)
     assert len(found["valid.tsv"].splitlines()) == 2 and len(found["train.tsv"].splitlines()) == 37
+
+
+def test_digits_become_strings_of_one_speaker_made_of_a_part_s_own_clips(tmp_path: Path) -> None:
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.mkdir()
+    for part, numbers in (("train", range(5, 12)), ("test", range(2))):
+        with tarfile.open(given / f"{part}.tar.gz", "w:gz") as archive:
+            for speaker in (1, 2):
+                for digit in range(10):
+                    for number in numbers:
+                        sound = io.BytesIO()
+                        with wave.open(sound, "wb") as file:
+                            file.setparams((1, 2, 8000, 0, "NONE", "not compressed"))
+                            file.writeframes(bytes([100 * speaker + digit, 1 + number]) * 3)
+                        entry = tarfile.TarInfo(f"{digit}_s{speaker}_{number}.wav")
+                        entry.size = sound.tell()
+                        archive.addfile(entry, io.BytesIO(sound.getvalue()))
+    script = (
+        (RECIPES / "prepare.py")
+        .read_text()
+        .replace("12_000", "60")
+        .replace('"valid": 500, "test": 1000', '"valid": 30, "test": 20')
+    )
+    (tmp_path / "prepare.py").write_text(script)
+    subprocess.run([sys.executable, tmp_path / "prepare.py", "digits", given, out], check=True)
+    words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    allowed = {"train": {11, 12}, "valid": {6, 7, 8, 9, 10}, "test": {1, 2}}
+    for part, count in (("train", 60), ("valid", 30), ("test", 20)):
+        header, *rows = (out / f"{part}.tsv").read_text().splitlines()
+        assert header == "path\ttext" and len(rows) == count
+        for row in rows:
+            path, text = row.split("\t")
+            with wave.open(str(out / path)) as file:
+                samples = file.readframes(file.getnframes())
+            pieces = [samples[place : place + 2] for place in range(0, len(samples), 2)]
+            heard = [piece for piece in pieces if piece != b"\0\0"][::3]
+            assert [words[piece[0] % 100] for piece in heard] == text.split() and 2 <= len(heard) <= 5
+            assert len({piece[0] // 100 for piece in heard}) == 1 and {piece[1] for piece in heard} <= allowed[part]

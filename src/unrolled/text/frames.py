@@ -142,7 +142,7 @@ class FramedText(Text):
     @classmethod
     def learn(cls, settings: Mapping[str, Any], rows: Rows, *, each: bool = False) -> FramedText:
         """``each``: a cell of labels holds one for each frame."""
-        mean, deviation = _moments(row[0] for row in rows())
+        mean, deviation = moments(read_frames(row[0]) for row in rows())
         if settings["scale"] == "none":
             mean, deviation = np.zeros_like(mean), np.ones_like(deviation)
         reader = FrameReader(mean.tolist(), deviation.tolist(), deltas=settings["deltas"])
@@ -187,11 +187,11 @@ class FramedText(Text):
         return np.array(found, dtype=np.int64)
 
 
-def _moments(cells: Iterable[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def moments(sequences: Iterable[Frames]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and standard deviation of each channel over all frames; 1 where it never changes."""
     count, total, squares = 0, np.zeros(0), np.zeros(0)
-    for cell in cells:
-        frames = read_frames(cell).astype(np.float64)
+    for one in sequences:
+        frames = one.astype(np.float64)
         if not count:
             first = frames[0]
             total, squares = np.zeros(len(first)), np.zeros(len(first))

@@ -1,0 +1,176 @@
+"""When each written symbol was heard: what a decoder attended to, drawn over the spectrogram of a recording."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from unrolled.base.files import write_beside
+from unrolled.explain.explanation import Measure, check_suffix
+
+SHADES = " ░▒▓█"
+TALLEST = 11.0
+"""Inches that the rows of the symbols take at most."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Listening:
+    """A recording as bands of pitch over time, and how much of each frame was read for each symbol that was written.
+
+    bands         float32 [time, mels], log energies
+    pitches       float64 [mels], the middle of each band in hertz
+    step          seconds from one frame to the next
+    symbols       what was written, symbol by symbol: letters, or words
+    weights       float32 [symbols, time] in [0, 1], an attention's rows
+    log_probs     natural log-probability of each symbol
+    target_text   the symbols as a text
+    faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
+    """
+
+    bands: np.ndarray
+    pitches: np.ndarray
+    step: float
+    symbols: Sequence[str]
+    weights: np.ndarray
+    log_probs: Sequence[float]
+    target_text: str
+    faithfulness: Mapping[str, Measure] | None = None
+
+    def centres(self) -> np.ndarray:
+        """When each symbol was heard: the mean time of its weights in seconds, float64 [symbols]."""
+        weights = self.weights.astype(np.float64)
+        total = np.maximum(weights.sum(axis=1), 1e-12)
+        found: np.ndarray = weights @ self._times() / total
+        return found
+
+    def _times(self) -> np.ndarray:
+        """The middle of each frame's step, in seconds."""
+        return (np.arange(len(self.bands)) + 0.5) * self.step
+
+    def to(self, path: str | Path) -> Path:
+        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
+        path = Path(path)
+        return write_beside(path, _WRITERS[check_suffix(path)](self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON knows it; weights and energies are rounded."""
+        return {
+            "target": {"text": self.target_text, "symbols": list(self.symbols), "log_probs": list(self.log_probs)},
+            "seconds_a_frame": self.step,
+            "heard_at": np.round(self.centres(), 4).tolist(),
+            "weights": np.round(self.weights.astype(float), 6).tolist(),
+            "pitches": np.round(self.pitches, 1).tolist(),
+            "bands": np.round(self.bands.astype(float), 3).tolist(),
+            "faithfulness": self.faithfulness and {name: one._asdict() for name, one in self.faithfulness.items()},
+        }
+
+    def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
+        """A line a symbol: when it was heard, and where over the length of the recording."""
+        names = [shown(symbol)[:12] for symbol in self.symbols]
+        left = max(map(len, names), default=0)
+        room = max(8, min(width - left - 10, len(self.bands)))
+        edges = np.linspace(0, len(self.bands), room + 1).round().astype(int)
+        lines = []
+        for name, row, centre in zip(names, self.weights, self.centres(), strict=True):
+            held = np.add.reduceat(row, edges[:-1]) / max(float(row.sum()), 1e-9)
+            top = max(float(held.max()), 1e-9)
+            drawn = "".join(SHADES[int(share / top * (len(SHADES) - 1))] for share in held)
+            lines.append(f"{name:<{left}} {centre:6.2f} s {drawn}".rstrip())
+        return "\n".join([*lines, *_said(self)])
+
+    def svg(self) -> str:
+        """The picture as one SVG element."""
+        text = _drawn(self, "svg").decode("utf-8")
+        return text[text.index("<svg") :]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+
+def shown(symbol: str) -> str:
+    """A symbol that shows, where it is white space too."""
+    return symbol if symbol.strip() else "␣"
+
+
+def _said(one: Listening) -> list[str]:
+    """What the numbers about the weights say."""
+    return [measure.sentence for measure in (one.faithfulness or {}).values()]
+
+
+def _drawn(one: Listening, kind: str) -> bytes:
+    """The spectrogram with each symbol where it was heard, and below the rows of attention, time running alike."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    count, end = len(one.symbols), len(one.bands) * one.step
+    rows = min(TALLEST, max(0.8, 0.19 * count))
+    with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(9, 3.1 + rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, rows))
+        _spectrogram(above, one, end)
+        below.imshow(
+            one.weights, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest",
+            extent=(0, end, count - 0.5, -0.5),
+        )  # fmt: skip
+        size = 9 if rows < TALLEST else max(3.0, 9 * TALLEST / (0.19 * count))
+        below.set_yticks(range(count), [shown(symbol) for symbol in one.symbols], fontsize=size)
+        below.set_xlabel("seconds", fontsize=9)
+        below.tick_params(axis="x", labelsize=8)
+        trusted = (one.faithfulness or {}).get("top_agreement")
+        note = ""
+        if trusted is not None and trusted.value is not None:
+            note = (
+                f"\nthe stretch read most is the one whose loss hurts most for {trusted.shown(trusted.value)} of the "
+                f"symbols (at random: {trusted.shown(trusted.chance)})"
+            )
+        figure.suptitle(f"“{one.target_text}”: when each symbol was heard{note}", fontsize=9)
+        buffer = io.BytesIO()
+        metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}
+        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+    return buffer.getvalue()
+
+
+def _spectrogram(axes: Any, one: Listening, end: float) -> None:
+    """Bands over time, even steps of pitch upwards, and each symbol at its centre, in two rows to keep them apart."""
+    mels = one.bands.shape[1]
+    axes.imshow(one.bands.T, origin="lower", aspect="auto", cmap="magma", extent=(0, end, -0.5, mels - 0.5))
+    places = np.unique(np.linspace(0, mels - 1, min(mels, 5)).round().astype(int))
+    axes.set_yticks(places, [f"{one.pitches[place]:,.0f}" for place in places], fontsize=8)
+    axes.set_ylabel("hertz", fontsize=9)
+    for place, (symbol, centre) in enumerate(zip(one.symbols, one.centres(), strict=True)):
+        axes.axvline(centre, color="white", linewidth=0.7, alpha=0.7)
+        axes.annotate(
+            shown(symbol), (centre, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom",
+            xytext=(0, 2 + 9 * (place % 2)), textcoords="offset points", fontsize=8,
+        )  # fmt: skip
+
+
+def _page(one: Listening) -> bytes:
+    title = escape(one.target_text)
+    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in _said(one))
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+    return f"{head}<body>{one.svg()}{said}</body></html>\n".encode("utf-8", "replace")
+
+
+def _json(one: Listening) -> bytes:
+    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
+
+
+_WRITERS: dict[str, Callable[[Listening], bytes]] = {
+    ".svg": lambda one: one.svg().encode("utf-8", "replace"),
+    ".png": lambda one: _drawn(one, "png"),
+    ".json": _json,
+    ".html": _page,
+}
