@@ -219,8 +219,8 @@ class AudioReader(Reader):
         bank = mel_bank(rate, windows.points, self.channels, lowest, top)
         if not (bank.max(axis=0) > 0).all():
             raise SettingsError(
-                f"[text.source] {self.channels} mels from windows of {self.settings['window']:g} ms at {rate:,} samples a "
-                "second: some bands hold no frequency. Take fewer mels or a longer window."
+                f"[text.source] {self.channels} mels of windows of {self.settings['window']:g} ms at {rate:,} samples "
+                "a second: some bands hold no frequency. Take fewer mels or a longer window."
             )
         self.rate, self.windows, self.bank = rate, windows, bank
 
