@@ -19,7 +19,18 @@ def registries() -> dict[str, tuple[str, Any]]:
     """Heading → (where it stands in a settings file, registry)."""
     from unrolled.data.builtin import BUILTIN
     from unrolled.layers import ATTENTIONS, CELLS, COVERAGES, DROPOUTS, NORMALISERS, REACHES
-    from unrolled.models import BRIDGES, DECODERS, ENCODERS, HISTORIES, MODELS, POOLINGS, POSITIONS, SOFTMAXES
+    from unrolled.models import (
+        BRIDGES,
+        DECODERS,
+        ENCODERS,
+        GRIDS,
+        HISTORIES,
+        JITTERS,
+        MODELS,
+        POOLINGS,
+        POSITIONS,
+        SOFTMAXES,
+    )
     from unrolled.search import SEARCHERS
     from unrolled.tasks import TASKS
     from unrolled.tasks.scores import MEASURES
@@ -35,6 +46,8 @@ def registries() -> dict[str, tuple[str, Any]]:
         "Vectors from files": ("text.source.vectors, text.target.vectors, text.tokenizer.vectors", VECTORS),
         "Models": ("model", MODELS),
         "Encoders": ("model.encoder", ENCODERS),
+        "Grids": ("model.grid", GRIDS),
+        "Jitters": ("model.jitter", JITTERS),
         "Bridges": ("model.bridge", BRIDGES),
         "Decoders": ("model.decoder", DECODERS),
         "Histories": ("model.history", HISTORIES),

@@ -45,6 +45,7 @@ CASES = {
         "coverage_loss": 1.0,
     },
     "convolutions": {"encoder": {"kind": "cnn", "layers": 2, "hidden_size": 4}, "decoder": "fixed"},
+    "nothing read, a gate": {"encoder": {"kind": "plain"}, "decoder": {"kind": "query_before", "gate": True}},
     "n-grams": {"encoder": {"kind": "ngram", "hidden_size": 3}, "decoder": "fixed"},
     "a normalised cell that is fed": {
         "encoder": {"kind": "rnn", "cell": SMALL_CELL, "bidirectional": False},

@@ -11,6 +11,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "cnn": {"kind": "cnn", "layers": 2, "hidden_size": 4, "dropout": 0.0},
     "feedforward": {"kind": "feedforward", "reach": 1, "hidden_size": 7},
     "ngram": {"kind": "ngram", "widest": 2, "hidden_size": 3},
+    "plain": {"kind": "plain"},
     "pyramidal": {"kind": "pyramidal", "cell": GRU},
     "rnn": {"kind": "rnn", "cell": LSTM, "layers": 3, "bidirectional": "first", "residual": 3},
     "transformer": {"kind": "transformer", **STACK},

@@ -50,6 +50,7 @@ MORE: list[dict[str, Any]] = [
     ),
     {"encoder": SMALL_ENCODERS["pyramidal"], "copy": True, "coverage_loss": 1.0},
     {"encoder": RNN, "decoder": SMALL_DECODERS["transformer"], "copy": True},
+    {"encoder": RNN, "decoder": {**SMALL_DECODERS["query_before"], "gate": True, "layers": 2}},
 ]
 CASES: dict[str, dict[str, Any]] = {
     **{

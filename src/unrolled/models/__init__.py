@@ -5,11 +5,14 @@ from unrolled.models.classifier import Classified, Classifier, Labelling, Signal
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.elmo import Elmo
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
+from unrolled.models.grids import GRIDS, Grid
 from unrolled.models.histories import HISTORIES, History
+from unrolled.models.jitters import JITTERS, Jitter
 from unrolled.models.language_model import LanguageModel
 from unrolled.models.parts import Piece, parts
 from unrolled.models.pooling import POOLINGS, Pooling
 from unrolled.models.positions import POSITIONS
+from unrolled.models.regions import Regions
 from unrolled.models.seq2seq import MODELS, Forced, Seq2Seq, Stepped
 from unrolled.models.softmaxes import SOFTMAXES
 from unrolled.models.stepper import TorchStepper
@@ -29,8 +32,12 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Forced",
+    "GRIDS",
+    "Grid",
     "HISTORIES",
     "History",
+    "JITTERS",
+    "Jitter",
     "Labelling",
     "LanguageModel",
     "MODELS",
@@ -38,6 +45,7 @@ __all__ = [
     "POSITIONS",
     "Piece",
     "Pooling",
+    "Regions",
     "SOFTMAXES",
     "Seq2Seq",
     "SignalClassifier",

@@ -3,6 +3,7 @@
 from unrolled.layers.attention.additive import Additive, Concat
 from unrolled.layers.attention.base import ATTENTIONS, Attention
 from unrolled.layers.attention.coverage import COVERAGES, Coverage, coverage_loss
+from unrolled.layers.attention.gated import Gated
 from unrolled.layers.attention.location import Location
 from unrolled.layers.attention.memory import Attended, Memory
 from unrolled.layers.attention.multi_head import MultiHead
@@ -26,6 +27,7 @@ __all__ = [
     "Concat",
     "Coverage",
     "Dot",
+    "Gated",
     "Location",
     "Memory",
     "MultiHead",

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.base.registry import Part
-from unrolled.layers import ATTENTIONS, CELLS, DROPOUTS, Memory, Recurrent, State
+from unrolled.layers import ATTENTIONS, CELLS, DROPOUTS, Attention, Memory, Recurrent, State
+from unrolled.layers.attention import Gated
 from unrolled.models.decoders.base import Decoded, Decoder, Unrolled, output_size
 from unrolled.models.encoders import Encoded
 from unrolled.models.kernels import attend_and_advance
@@ -21,7 +22,7 @@ class LowestAsks(Decoder):
 
     Only the lowest layer waits for the attention, so the others run over the whole target in one call each. A kind
     says what a layer is given beside the one below (`given`), and what is read from the top (`read`). A layer's input
-    is added to its output from layer ``residual`` on; true is the second.
+    is added to its output from layer ``residual`` on; true is the second. ``gate``: see `Gated`.
     """
 
     held = 3
@@ -37,11 +38,13 @@ class LowestAsks(Decoder):
         residual: ResidualFrom,
         attention: Part,
         dropout: Part,
+        gate: bool = False,
     ) -> None:
         super().__init__()
         self.first_residual = residual_from(residual, 2, layers)
         self.hidden_size = output_size(cell)
-        self.attention = ATTENTIONS.build(attention, self.hidden_size, memory_size, where="attention")
+        built = ATTENTIONS.build(attention, self.hidden_size, memory_size, where="attention")
+        self.attention: Attention | Gated = Gated(built) if gate else built
         self.cell = CELLS.build(cell, embedding_size + self.attention.context_size, where="cell")
         above = self.hidden_size + (self.attention.context_size if self.context_above else 0)
         self.upper = nn.ModuleList(Recurrent(above, cell=cell) for _ in range(layers - 1))

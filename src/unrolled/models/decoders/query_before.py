@@ -21,7 +21,8 @@ class QueryBefore(LowestAsks):
     Bahdanau, Cho & Bengio 2015 (arXiv:1409.0473). The output is read from s_i, c_i and y_{i-1}. With more layers the
     lowest one asks and takes the context, and the others stand on it (as in GNMT, Wu et al. 2016, arXiv:1609.08144,
     §3), so only the lowest waits for the attention. ``residual``: a layer's input is added to its output, true from the
-    second layer on, or a number from that layer on.
+    second layer on, or a number from that layer on. ``gate``: the context counts as far as s_{i-1} opens a gate on it
+    (`Gated`; Xu et al. 2015, arXiv:1502.03044).
     """
 
     context_above = False
@@ -36,6 +37,7 @@ class QueryBefore(LowestAsks):
         layers: Count = 1,
         residual: ResidualFrom = False,
         attention: Annotated[Part, ATTENTIONS] = "additive",
+        gate: bool = False,
         readout: ReadoutKind = "tanh",
         readout_size: Count | None = None,
         dropout: Share = 0.0,
@@ -49,6 +51,7 @@ class QueryBefore(LowestAsks):
             residual=residual,
             attention=attention,
             dropout={"kind": dropout_kind, "rate": dropout},
+            gate=gate,
         )
         sizes = (self.hidden_size, self.attention.context_size, embedding_size)
         self.readout = Readout(sizes, kind=readout, size=readout_size)

@@ -4,6 +4,7 @@ from unrolled.models.encoders.base import ENCODERS, Encoded, Encoder
 from unrolled.models.encoders.cnn import ConvolutionalEncoder
 from unrolled.models.encoders.feedforward import WindowEncoder
 from unrolled.models.encoders.ngram import NGramEncoder
+from unrolled.models.encoders.plain import PlainEncoder
 from unrolled.models.encoders.pyramidal import PyramidalEncoder
 from unrolled.models.encoders.rnn import RecurrentEncoder, reverse
 from unrolled.models.encoders.transformer import TransformerEncoder
@@ -14,6 +15,7 @@ __all__ = [
     "Encoded",
     "Encoder",
     "NGramEncoder",
+    "PlainEncoder",
     "PyramidalEncoder",
     "RecurrentEncoder",
     "TransformerEncoder",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -56,7 +57,7 @@ class Encoder(nn.Module, ABC):
                 f"mask of {name} is {mask.dtype} {list(mask.shape)}; it must be torch.bool {list(embedded.shape[:2])}, "
                 "True = real."
             )
-        own = next(self.parameters()).dtype
+        own = next(chain(self.parameters(), self.buffers())).dtype
         if embedded.dtype is not own and not torch.is_autocast_enabled(embedded.device.type):
             raise UsageError(f"embedded of {name} is {embedded.dtype}, its weights are {own}; make them alike.")
         return self.encode(embedded, mask) if places is None else self.encode_at(embedded, mask, places)

@@ -10,6 +10,7 @@ from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional
 
 from unrolled.layers import Attention, Cell, Memory, PlainDropout, State
+from unrolled.layers.attention import Gated
 from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for
@@ -27,7 +28,7 @@ class Walked(NamedTuple):
 
 
 def attend_and_advance(
-    cell: Cell, attention: Attention, embedded: Tensor, memory: Memory, state: State, looking: State = ()
+    cell: Cell, attention: Attention | Gated, embedded: Tensor, memory: Memory, state: State, looking: State = ()
 ) -> Walked:
     """c_t = attention(h_{t-1}, memory);  state_t = cell([x_t, c_t], state_{t-1}), for every step t.
 
@@ -38,6 +39,8 @@ def attend_and_advance(
     if torch.compiler.is_compiling():
         return step_by_step(cell, attention, embedded, memory, state, looking)
     steps, rows = embedded.shape[:2]
+    if isinstance(attention, Gated):
+        return step_by_step(cell, attention, embedded, memory, state, looking, deferred=True)
     kernel, score = kernel_for(cell, [rows] * steps) if cell.bare else None, hand_score(attention)
     if kernel is None or score is None:
         return step_by_step(cell, attention, embedded, memory, state, looking, deferred=True)
@@ -60,7 +63,7 @@ def attend_and_advance(
 
 def step_by_step(
     cell: Cell,
-    attention: Attention,
+    attention: Attention | Gated,
     embedded: Tensor,
     memory: Memory,
     state: State,
@@ -85,7 +88,7 @@ def step_by_step(
     return Walked(torch.stack(outputs), torch.stack(contexts), torch.stack(weights))
 
 
-def _split_product(cell: Cell, attention: Attention, embedded: Tensor) -> tuple[Tensor, Tensor]:
+def _split_product(cell: Cell, attention: Attention | Gated, embedded: Tensor) -> tuple[Tensor, Tensor]:
     """W [x, c] + b = (W_x x + b) + W_c c: the first part for all steps, [time, batch, gates * hidden], and W_c."""
     of_symbol, of_context = cell.input_weight.split((embedded.shape[2], attention.context_size), dim=1)
     return functional.linear(embedded, of_symbol, cell.biases()[0]), of_context
