@@ -39,7 +39,7 @@ class Stepper(Protocol):
     vocabulary_size: int
 
     def start(self, ids: np.ndarray, mask: np.ndarray) -> State:
-        """``ids`` int64 [rows, source], ``mask`` bool, True = real. Encodes once."""
+        """``ids`` int64 [rows, source], or numbers [rows, …]; ``mask`` bool [rows, source], True = real. Once."""
         ...
 
     def step(self, last_ids: np.ndarray, state: State, k: int) -> Candidates:

@@ -13,11 +13,12 @@ from unrolled.models.parts import Piece, parts
 from unrolled.models.pooling import POOLINGS, Pooling
 from unrolled.models.positions import POSITIONS
 from unrolled.models.regions import Regions
-from unrolled.models.seq2seq import MODELS, Forced, Seq2Seq, Stepped
+from unrolled.models.seq2seq import MODELS, Seq2Seq
 from unrolled.models.softmaxes import SOFTMAXES
 from unrolled.models.stepper import TorchStepper
 from unrolled.models.tagger import Tagger
 from unrolled.models.word_vectors import WordVectors
+from unrolled.models.writing import Forced, Stepped, Writing
 
 __all__ = [
     "BRIDGES",
@@ -54,5 +55,6 @@ __all__ = [
     "TorchStepper",
     "Unrolled",
     "WordVectors",
+    "Writing",
     "parts",
 ]

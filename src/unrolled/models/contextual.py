@@ -23,12 +23,13 @@ class Looked(NamedTuple):
 
     vectors: Tensor  # [batch, positions, size]
     mask: Tensor  # bool [batch, positions], True = real
-    owner: Tensor | None  # int64 [batch, symbols]: the position of each symbol; None: each has its own
+    owner: Tensor | None = None  # int64 [batch, symbols]: the position of each symbol; None: each has its own
+    places: Tensor | None = None  # int64 [batch, positions]: where each stands in its text; None: one after the other
 
 
 def look_up(table: Embedding | Contextual, ids: Tensor, mask: Tensor) -> Looked:
     """Read ``ids`` int64 [batch, symbols] as ``mask`` has it: a position a symbol, or a word."""
-    return table.read(ids, mask) if isinstance(table, Contextual) else Looked(table(ids), mask, None)
+    return table.read(ids, mask) if isinstance(table, Contextual) else Looked(table(ids), mask)
 
 
 def size_of(settings: Mapping[str, Any]) -> int:

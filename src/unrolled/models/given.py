@@ -9,22 +9,33 @@ from unrolled.base.errors import UsageError
 from unrolled.layers import State
 
 
-def check_pairs(source_ids: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> None:
-    """UsageError unless ids are [batch, source] and [batch, target], with masks alike and a symbol after the first."""
-    for side, ids, mask in (("source", source_ids, source_mask), ("target", target_ids, target_mask)):
-        if ids.dim() != 2 or 0 in ids.shape:
+def check_pairs(source: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> None:
+    """UsageError unless ids are [batch, source] and [batch, target], with masks alike and a symbol after the first.
+
+    A source of numbers is [batch, …], with a mask [batch, positions] of the positions that are read of it.
+    """
+    symbols = not source.is_floating_point()
+    wanted = "[batch, source]" if symbols else "[batch, …] of numbers"
+    for name, given, mask, shape, fits in (
+        ("source", source, source_mask, wanted, source.dim() == 2 if symbols else source.dim() > 2),
+        ("target", target_ids, target_mask, "[batch, target]", target_ids.dim() == 2),
+    ):
+        ids = f"{name}_ids" if name == "target" or symbols else name
+        if not fits or 0 in given.shape:
             raise UsageError(
-                f"{side}_ids have the shape {list(ids.shape)}; they must be [batch, {side}], with at least one row "
-                "and one symbol."
+                f"{ids} have the shape {list(given.shape)}; they must be {shape}, with at least one row and one symbol."
             )
-        if mask.dtype is not torch.bool or mask.shape != ids.shape:
+        alike = mask.shape == given.shape if given.dim() == 2 else mask.dim() == 2 and len(mask) == len(given)
+        if mask.dtype is not torch.bool or not alike:
+            shown = list(given.shape) if given.dim() == 2 else f"[{len(given)}, positions]"
             raise UsageError(
-                f"{side}_mask is {mask.dtype} {list(mask.shape)}; it must be torch.bool {list(ids.shape)}, as the "
-                f"{side}_ids, True = real."
+                f"{name}_mask is {mask.dtype} {list(mask.shape)}; it must be torch.bool {shown}, as the {ids}, "
+                "True = real."
             )
-    if source_ids.shape[0] != target_ids.shape[0]:
+    if source.shape[0] != target_ids.shape[0]:
         raise UsageError(
-            f"source_ids have {source_ids.shape[0]} rows, target_ids {target_ids.shape[0]}; a row is a pair of both."
+            f"{'source_ids' if symbols else 'source'} have {source.shape[0]} rows, target_ids {target_ids.shape[0]}; a "
+            "row is a pair of both."
         )
     if target_ids.shape[1] < 2:
         raise UsageError("target_ids have one symbol a row; a target begins with BEGIN, and what is asked for follows.")

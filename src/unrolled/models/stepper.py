@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.base.protocol import Candidates, State
-from unrolled.models.seq2seq import Seq2Seq
+from unrolled.models.writing import Writing
 
 
 class TorchStepper:
@@ -19,13 +19,13 @@ class TorchStepper:
     Implements `unrolled.base.protocol.Stepper`. States are tuples of torch tensors; a search hands them back untouched.
     """
 
-    def __init__(self, model: Seq2Seq, device: torch.device | str | None = None) -> None:
+    def __init__(self, model: Writing, device: torch.device | str | None = None) -> None:
         self.model = model.eval() if device is None else model.to(device).eval()
         self.device = next(model.parameters()).device
         self.vocabulary_size = model.vocabulary_size
 
     def start(self, ids: np.ndarray, mask: np.ndarray) -> State:
-        """Encode ``ids`` int64 [rows, source]; ``mask`` bool, True = real."""
+        """Encode ``ids`` int64 [rows, source], or numbers [rows, …]; ``mask`` bool [rows, source], True = real."""
         with self._plainly():
             return self.model.start(self._tensor(ids), self._tensor(mask))
 

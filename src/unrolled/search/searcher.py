@@ -66,7 +66,8 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """Search for every sentence of a batch: ``[sentence][place]`` hypotheses, ``nbest`` of them if so many exist.
 
-    ids, mask   int64 and bool [sentences, source], mask True = real; no sentence at all is fine
+    ids, mask   int64 and bool [sentences, source], mask True = real; no sentence at all is fine; a source that is no
+                text is numbers [sentences, …], with a mask of the positions that a model looks at
     prefixes    for each sentence the symbols its output must begin with, without BEGIN
     numbers     each sentence's number in the whole input, for sampling: give it where batches are not in input order;
                 None counts from 0

@@ -18,7 +18,7 @@ _ENDLESS = 2**31 - 1
 class Sentences:
     """What is searched for, one row a sentence."""
 
-    ids: np.ndarray  # int64 [sentences, source]
+    ids: np.ndarray  # int64 [sentences, source], or numbers [sentences, …]
     mask: np.ndarray  # bool [sentences, source], True = real
     limits: np.ndarray  # int64 [sentences]: symbols at most, END not counted
     forced: np.ndarray  # int64 [sentences, longest prefix]: the symbols that must come first, -1 after them
@@ -37,8 +37,10 @@ def gather(
     vocabulary_size: int,
 ) -> Sentences:
     """Check what ``decode`` was given; UsageError names the sentence, counted from 1."""
-    ids, mask = np.asarray(ids, dtype=np.int64), np.asarray(mask, dtype=bool)
-    if ids.ndim != 2 or ids.shape != mask.shape:
+    ids, mask = np.asarray(ids), np.asarray(mask, dtype=bool)
+    symbols = ids.dtype.kind != "f"
+    ids = ids.astype(np.int64, copy=False) if symbols else ids
+    if mask.ndim != 2 or (ids.shape != mask.shape if symbols else len(ids) != len(mask)):
         raise UsageError(
             f"search: ids have shape {ids.shape} and mask {mask.shape}. Give both as [sentences, source length]."
         )

@@ -1,0 +1,296 @@
+"""A decoder that writes what an encoder has read, whatever that was: the probability of every next target symbol."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.base.errors import SettingsError
+from unrolled.base.registry import Part
+from unrolled.layers import Embedding, State, cross_entropy
+from unrolled.layers.attention.coverage import coverage_loss as looked_twice
+from unrolled.models.bridge import BRIDGES
+from unrolled.models.contextual import Looked
+from unrolled.models.decoders import DECODERS
+from unrolled.models.encoders import Encoded, Encoder
+from unrolled.models.given import check_pairs, check_rows
+from unrolled.models.output import Output
+from unrolled.models.pointer import shares, shares_of, spread, spread_to
+
+
+class Forced(NamedTuple):
+    """What a model says of a given target, every step seeing the gold symbols before it.
+
+    The logits of a model that copies are log-probabilities, which are their own log-softmax.
+    """
+
+    logits: Tensor  # [symbols, vocabulary], real symbols only, in the order of target_ids[:, 1:][target_mask[:, 1:]]
+    weights: Tensor | None  # [batch, time - 1, source], float32; None without attention
+    penalty: Tensor | None = None  # to be added to the summed loss: the coverage loss, where the model has one
+
+
+class _Seen(NamedTuple):
+    """What a decoder made of a given target."""
+
+    outputs: Tensor  # [symbols, size], real symbols only
+    places: Tensor  # int64 [symbols], of each in the flattened [batch, time - 1]
+    weights: Tensor | None  # [batch, time - 1, source]
+    state: State  # the one before the first symbol
+
+
+class Stepped(NamedTuple):
+    """What a model says of the next symbol."""
+
+    logits: Tensor  # [batch, vocabulary]
+    weights: Tensor | None  # [batch, source]
+    state: State
+
+
+class Writing(nn.Module, ABC):
+    """p(y | x) = Π_i p(y_i | y_<i, x) of a target y, x read in any way: what a subclass gives is `read`.
+
+    ``embedding`` is that of the target's symbols, ``dropout`` what the decoder's output goes through; ``tie``: the
+    output layer uses the embedding's weights. ``coverage_loss`` is what is added to the loss for every step that looks
+    where steps before it have looked, times Σ_j min(α_ij, Σ_{k<i} α_kj) (See et al. 2017, arXiv:1704.04368, eq. 12 and
+    13). What is returned as weights is over the source's own positions, whatever the encoder made of them.
+
+    Targets are [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first. The state of ``start`` and
+    ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
+    """
+
+    def wire(
+        self,
+        embedding: Embedding,
+        encoder: Encoder,
+        decoder: Part,
+        bridge: Part,
+        *,
+        dropout: nn.Module,
+        tie: bool = False,
+        coverage_loss: float = 0.0,
+    ) -> None:
+        """Take or build what writes: for a subclass's constructor, after the parts that read."""
+        self.vocabulary_size, size = embedding.vocabulary_size, embedding.size
+        self.target_embedding = embedding
+        self.encoder = encoder
+        self.decoder = DECODERS.build(decoder, size, encoder.output_size, where="decoder")
+        self.bridge = BRIDGES.build(bridge, encoder.layout, self.decoder.layout, where="bridge")
+        if not (self.bridge.carries or self.decoder.held):
+            raise SettingsError(
+                "[bridge] nothing of the source reaches this decoder: it has no attention, its context comes "
+                "once, and the bridge is 'zeros'. Take the bridge 'projection', or set decoder.context to every_step."
+            )
+        self.dropout = dropout
+        self.output = Output(self.decoder.output_size, self.vocabulary_size, tied=embedding if tie else None)
+        self.coverage_loss = coverage_loss
+        if coverage_loss > 0:
+            self.needs_attention("coverage_loss")
+
+    # --- what a subclass gives ------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def read(self, source: Tensor, mask: Tensor) -> Looked:
+        """What the encoder reads of ``source`` [batch, positions, …]."""
+
+    def read_target(self, ids: Tensor) -> Tensor:
+        """Vectors [batch, target, size] of target symbols."""
+        return self.target_embedding(ids)
+
+    def kept(self, source: Tensor) -> State:  # noqa: ARG002
+        """What of the source ``say`` reads beside the decoder's output, tensors [batch, …]: nothing."""
+        return ()
+
+    @property
+    def keeps(self) -> int:
+        """How many tensors ``kept`` gives."""
+        return 0
+
+    @property
+    def regroups(self) -> bool:
+        """Whether what is read has other positions than the source that is given: `read` says which is whose."""
+        return False
+
+    def say(self, outputs: Tensor, weights: Tensor | None, kept: State) -> Tensor:  # noqa: ARG002
+        """Logits [rows, vocabulary] from the decoder's ``outputs`` [rows, size], their ``weights`` [rows, source] and
+        what is ``kept`` of each row's source."""
+        logits: Tensor = self.output(outputs)
+        return logits
+
+    def penalty(self, weights: Tensor | None, target_mask: Tensor) -> Tensor | None:
+        """What is added to the summed loss of a batch for where it looked, ``weights`` [batch, target - 1, source]."""
+        if not self.coverage_loss or weights is None:
+            return None
+        twice = looked_twice(weights).masked_fill(~target_mask[:, 1:], 0.0)
+        return self.coverage_loss * twice.sum()
+
+    def needs_attention(self, name: str) -> None:
+        """SettingsError where the decoder looks nowhere: the setting ``name`` needs one that does."""
+        if not self.decoder.attends:
+            raise SettingsError(
+                f"[{name}] it was asked for, and this decoder has no attention: it looks nowhere. "
+                "Take the decoder query_before, query_after, gnmt or transformer."
+            )
+
+    # --- what all share -------------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> int:
+        """How many tensors of a state, from the first on, never change from step to step."""
+        return 1 + self._own + self.decoder.held
+
+    @property
+    def _shares(self) -> int:
+        """How many tensors say which share of a memory position each source position has."""
+        return 2 if self.regroups else int(self.encoder.reduction > 1)
+
+    @property
+    def _own(self) -> int:
+        """How many tensors the model itself keeps of a sentence."""
+        return self._shares + self.keeps
+
+    def forward(
+        self, source: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float = 0.0
+    ) -> Forced:
+        """Logits of the symbols target_ids[:, 1:], each after the gold symbols before it (teacher forcing).
+
+        source as `read` takes it, target_ids int64 [batch, target], masks bool. With ``sampling`` in (0, 1] each
+        gold symbol that is fed is replaced, with that probability, by what the model itself says at that place
+        (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
+        """
+        seen = self._unroll(source, source_mask, target_ids, target_mask, sampling)
+        return Forced(self._logits(seen), seen.weights, self.penalty(seen.weights, target_mask))
+
+    def loss(
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        target_ids: Tensor,
+        target_mask: Tensor,
+        *,
+        smoothing: float = 0.0,
+        sampling: float = 0.0,
+    ) -> Tensor:
+        """Σ over the symbols target_ids[:, 1:] of their cross-entropy (natural log), and the penalty: what is trained.
+
+        What `unrolled.layers.cross_entropy` says of ``forward``'s logits; they are never all held where the output
+        layer alone says them.
+        """
+        seen = self._unroll(source, source_mask, target_ids, target_mask, sampling)
+        gold = target_ids[:, 1:][target_mask[:, 1:]]
+        if not self.keeps:
+            total = self.output.loss(seen.outputs, gold, smoothing)
+        else:
+            total = cross_entropy(self._logits(seen), gold, smoothing)
+        penalty = self.penalty(seen.weights, target_mask)
+        return total if penalty is None else total + penalty
+
+    def log_probs(self, source: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor) -> Tensor:
+        """Natural-log probability of each symbol target_ids[:, 1:], float32 [batch, target - 1], 0 on padding."""
+        logits = self(source, source_mask, target_ids, target_mask).logits.float()
+        gold, real = target_ids[:, 1:], target_mask[:, 1:]
+        said = logits.log_softmax(dim=-1).gather(1, gold[real].unsqueeze(1)).squeeze(1)
+        return said.new_zeros(gold.shape).masked_scatter(real, said)
+
+    def start(self, source: Tensor, mask: Tensor) -> State:
+        """Encode ``source`` once; the state before the first symbol."""
+        read = self.read(source, mask)
+        encoded: Encoded = self.encoder(read.vectors, read.mask, read.places)
+        sentence = torch.arange(len(source), device=source.device)
+        share: State = ()
+        if read.owner is not None:
+            owner = read.owner // self.encoder.reduction
+            share = (shares_of(mask, owner), owner)
+        elif self.encoder.reduction > 1:
+            share = (shares(read.mask, self.encoder.reduction),)
+        return (sentence, *share, *self.kept(source), *self.decoder.start(encoded, self.bridge(encoded)))
+
+    def vector(self, source: Tensor, mask: Tensor) -> Tensor:
+        """The mean of what the encoder makes of each source's places, [batch, memory]."""
+        read = self.read(source, mask)
+        encoded: Encoded = self.encoder(read.vectors, read.mask, read.places)
+        return encoded.output.sum(dim=1) / encoded.mask.sum(dim=1, keepdim=True)
+
+    def step(self, last_ids: Tensor, state: State) -> Stepped:
+        """What comes after ``last_ids`` int64 [batch]; BEGIN at first. UsageError for a state of other rows."""
+        check_rows(last_ids, state)
+        embedded = self.read_target(last_ids.unsqueeze(1)).squeeze(1)
+        own = state[: 1 + self._own]
+        output, looked, moved = self.decoder.step(embedded, state[len(own) :])
+        weights = self._on_source(looked, state)
+        output = self.dropout(output.unsqueeze(1)).squeeze(1)
+        return Stepped(self.say(output, weights, self._kept(state)), weights, (*own, *moved))
+
+    def select(self, state: State, rows: Tensor) -> State:
+        """The state of ``rows`` int64 [n], repeats allowed, in that order.
+
+        What belongs to a sentence is not copied where every row stays with its sentence, as when a beam is reordered.
+        """
+        sentence = state[0].index_select(0, rows)
+        held = self.held if torch.equal(sentence, state[0]) else 0
+        return (*state[:held], *(tensor.index_select(0, rows) for tensor in state[held:]))
+
+    def _unroll(
+        self, source: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float
+    ) -> _Seen:
+        """Run over a given target, every step seeing the gold symbols before it, or in part the model's own."""
+        if not 0 <= sampling <= 1:
+            raise SettingsError(f"a sampling of {sampling} was given; it must be from 0 to 1.")
+        check_pairs(source, source_mask, target_ids, target_mask)
+        state = self.start(source, source_mask)
+        fed = target_ids[:, :-1]
+        if sampling > 0:
+            fed = self._mix_in_own(fed, state, sampling)
+        outputs, looked = self.decoder(self.read_target(fed), state[1 + self._own :])
+        places = target_mask[:, 1:].flatten().nonzero().squeeze(1)
+        chosen = self.dropout(outputs).flatten(0, 1).index_select(0, places)
+        return _Seen(chosen, places, self._on_source(looked, state), state)
+
+    def _logits(self, seen: _Seen) -> Tensor:
+        """Of each symbol; log-probabilities where the model copies."""
+        if not self.keeps or seen.weights is None:
+            return self.say(seen.outputs, None, ())
+        rows = seen.places // seen.weights.shape[1]
+        pointed = seen.weights.flatten(0, 1).index_select(0, seen.places)
+        return self.say(seen.outputs, pointed, tuple(one.index_select(0, rows) for one in self._kept(seen.state)))
+
+    def _kept(self, state: State) -> State:
+        """What ``kept`` gave."""
+        return state[1 + self._shares : 1 + self._own]
+
+    def _on_source(self, weights: Tensor | None, state: State) -> Tensor | None:
+        """Weights over the memory's positions as weights over the source's."""
+        if weights is None:
+            return None
+        if self.regroups:
+            return spread_to(weights, state[1], state[2])
+        if self.encoder.reduction == 1:
+            return weights
+        return spread(weights, state[1], self.encoder.reduction)
+
+    @torch.no_grad()
+    def _mix_in_own(self, fed: Tensor, state: State, probability: float) -> Tensor:
+        """The symbols to feed: gold ones [batch, time], some replaced by the best at their place without dropout."""
+        fed = fed.clone()
+        own = torch.rand(fed.shape, device=fed.device) < probability
+        with _evaluating(self):
+            for place in range(1, fed.shape[1]):
+                logits, _, state = self.step(fed[:, place - 1], state)
+                fed[:, place] = torch.where(own[:, place], logits.argmax(dim=-1), fed[:, place])
+        return fed
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Every part in evaluation mode for a while, and afterwards in the one it was in."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
