@@ -23,6 +23,7 @@ def registries() -> dict[str, tuple[str, Any]]:
         BRIDGES,
         DECODERS,
         ENCODERS,
+        FRONTS,
         GRIDS,
         HISTORIES,
         JITTERS,
@@ -35,6 +36,7 @@ def registries() -> dict[str, tuple[str, Any]]:
     from unrolled.tasks import TASKS
     from unrolled.tasks.scores import MEASURES
     from unrolled.text.given import VECTORS
+    from unrolled.text.reading import READERS
     from unrolled.text.tokenizer import TOKENIZERS
     from unrolled.train.averaging import AVERAGES
     from unrolled.train.optimizers import OPTIMIZERS
@@ -43,6 +45,7 @@ def registries() -> dict[str, tuple[str, Any]]:
     return {
         "Tasks": ("task", TASKS),
         "Tokenizers": ("text.source, text.target, text.tokenizer", TOKENIZERS),
+        "Readers of what is no text": ("text.source", READERS),
         "Vectors from files": ("text.source.vectors, text.target.vectors, text.tokenizer.vectors", VECTORS),
         "Models": ("model", MODELS),
         "Encoders": ("model.encoder", ENCODERS),
@@ -52,6 +55,7 @@ def registries() -> dict[str, tuple[str, Any]]:
         "Decoders": ("model.decoder", DECODERS),
         "Histories": ("model.history", HISTORIES),
         "Softmaxes": ("model.softmax", SOFTMAXES),
+        "Fronts": ("model.front", FRONTS),
         "Poolings": ("model.pooling", POOLINGS),
         "Positions": ("model.encoder.positions, model.decoder.positions", POSITIONS),
         "Attention": ("model.decoder.attention", ATTENTIONS),

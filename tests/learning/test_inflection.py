@@ -82,7 +82,7 @@ def test_copying_helps_with_letters_that_were_hardly_seen(model: Translator, fol
 
 def test_the_promises_hold(model: Translator) -> None:
     lines = ["bada\tV;PST", "tu\tN;PL", "", "kilopa\t", "gu\tV;NEW"]
-    for checks in (check_promises(model, lines), check_promises(model, count=8)):
+    for checks in (check_promises(model, lines), check_promises(model, model.made_up(8))):
         assert all(one.holds for one in checks), checks
 
 

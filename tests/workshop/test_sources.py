@@ -9,7 +9,7 @@ from unrolled.base.errors import DataError
 from unrolled.data import parts
 from unrolled.data.parts import share_of
 from unrolled.tasks import TASKS
-from unrolled.tasks.translate import pairs
+from unrolled.tasks.translate import Translate
 from unrolled.workshop.sources import Sources, open_sources, part_of, tables_of
 
 DATA = {"columns": None, "wrong_lines": "refuse", "valid_share": 0.05, "valid_rows": 1000}
@@ -71,7 +71,9 @@ def test_chosen_columns_keep_their_order_whatever_they_are_called(tmp_path, head
     path.write_text(header + "a0\tx0\na1\tx1\na2\tx2\n")
     rows = [*opened(path, columns=columns).train.rows(), *opened(path, columns=columns).valid.rows()]
     assert {row.fields[0][0] for row in rows} == {first}
-    left, right = pairs(part_of(Sources(data=str(path)), TASKS.build("translate"), ",".join(map(str, columns))))
+    left, right = Translate().pairs(
+        part_of(Sources(data=str(path)), TASKS.build("translate"), ",".join(map(str, columns)))
+    )
     assert {line[0] for line in left} == {first} and len(left) == len(right)
 
 
@@ -79,4 +81,6 @@ def test_chosen_columns_keep_their_order_whatever_they_are_called(tmp_path, head
 def test_columns_chosen_by_name_keep_their_order(tmp_path, names, first):
     path = tmp_path / "pairs.tsv"
     path.write_text("source\ttarget\na0\tx0\na1\tx1\n")
-    assert {line[0] for line in pairs(part_of(Sources(data=str(path)), TASKS.build("translate"), names))[0]} == {first}
+    assert {
+        line[0] for line in Translate().pairs(part_of(Sources(data=str(path)), TASKS.build("translate"), names))[0]
+    } == {first}

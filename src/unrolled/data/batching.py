@@ -49,8 +49,8 @@ def collate(
     rows: Sequence[int] | np.ndarray,
 ) -> Pairs:
     """Pad rows of plain ids and add the special symbols; without ``targets`` the target is None."""
-    source = _padded(sources, begin=False)
-    target = None if targets is None else _padded(targets, begin=True)
+    source = padded_ids(sources, begin=False)
+    target = None if targets is None else padded_ids(targets, begin=True)
     return Pairs(source, target, torch.as_tensor(np.array(rows, dtype=np.int64)))
 
 
@@ -63,7 +63,8 @@ def collate_pairs(columns: Columns, rows: np.ndarray) -> Pairs:
     return collate(columns[0], columns[1] if len(columns) > 1 else None, rows)
 
 
-def _padded(rows: Sequence[Sequence[int] | np.ndarray], begin: bool) -> Tokens:
+def padded_ids(rows: Sequence[Sequence[int] | np.ndarray], begin: bool) -> Tokens:
+    """Rows of plain ids, each ended by END, and with ``begin`` begun by BEGIN."""
     shift = int(begin)
     lengths = np.array([len(row) for row in rows], dtype=np.int64) + shift
     ids = np.full((len(rows), int(lengths.max(initial=0)) + 1), PAD, dtype=np.int64)

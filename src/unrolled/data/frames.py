@@ -1,48 +1,54 @@
-"""Stored frames as rows [time, channels], and padded batches of them."""
+"""Stored numbers as arrays, and padded batches of frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from unrolled.data.batching import Columns, Rows, Tokens
+from unrolled.text.reading import pad_frames as side_by_side
 
 if TYPE_CHECKING:
     from unrolled.data.store import Store
 
 
-class FrameRows(Rows):
-    """A store whose column ``frames`` is flat: how many channels, then so many numbers a frame."""
+class NumberRows(Rows):
+    """A store whose ``column`` is flat arrays (`unrolled.text.reading.flat`), each as ``stored`` makes it again.
 
-    def __init__(self, store: Store) -> None:
+    ``axes``: how many they have. The length of a row is how many positions all its axes but the last have.
+    """
+
+    def __init__(self, store: Store, column: str, stored: Callable[[np.ndarray], np.ndarray], axes: int) -> None:
         self.store, self.columns = store, store.columns
-        self.channels = int(store.take("frames", [0])[0][0]) if len(store) else 1
+        self.column, self.stored, self.axes = column, stored, axes
+        self.channels = int(store.take(column, [0])[0][axes - 2]) if len(store) else 1
 
     def __len__(self) -> int:
         return len(self.store)
 
     def lengths(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         found = self.store.lengths(column, start, stop)
-        return (found - 1) // np.int32(self.channels) if column == "frames" else found
+        return (found - (self.axes - 1)) // np.int32(self.channels) if column == self.column else found
 
     def places(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         return self.store.places(rows)
 
     def take(self, column: str, rows: Sequence[int] | np.ndarray) -> list[np.ndarray]:
         taken = self.store.take(column, rows)
-        return [row[1:].reshape(-1, self.channels) for row in taken] if column == "frames" else taken
+        return [self.stored(row) for row in taken] if column == self.column else taken
+
+
+def frame_rows(store: Store) -> NumberRows:
+    """The rows of a store of signals, whose column ``frames`` holds arrays [time, channels]."""
+    return NumberRows(store, "frames", lambda row: row[1:].reshape(-1, int(row[0])), 2)
 
 
 def pad_frames(rows: Sequence[np.ndarray]) -> Tokens:
     """Frames as float32 [batch, time, channels], 0 at padding, with their mask."""
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    frames = np.zeros((len(rows), int(lengths.max()), rows[0].shape[1]), dtype=np.float32)
-    for out, row in zip(frames, rows, strict=True):
-        out[: len(row)] = row
-    mask = np.arange(frames.shape[1]) < lengths[:, None]
+    frames, mask = side_by_side(rows)
     return Tokens(torch.from_numpy(frames), torch.from_numpy(mask))
 
 

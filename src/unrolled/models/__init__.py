@@ -5,10 +5,12 @@ from unrolled.models.classifier import Classified, Classifier, Labelling, Signal
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.elmo import Elmo
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
+from unrolled.models.fronts import FRONTS, Front
 from unrolled.models.grids import GRIDS, Grid
 from unrolled.models.histories import HISTORIES, History
 from unrolled.models.jitters import JITTERS, Jitter
 from unrolled.models.language_model import LanguageModel
+from unrolled.models.numbers_to_text import NumbersToText
 from unrolled.models.parts import Piece, parts
 from unrolled.models.pooling import POOLINGS, Pooling
 from unrolled.models.positions import POSITIONS
@@ -32,9 +34,11 @@ __all__ = [
     "Elmo",
     "Encoded",
     "Encoder",
+    "FRONTS",
     "Forced",
     "GRIDS",
     "Grid",
+    "Front",
     "HISTORIES",
     "History",
     "JITTERS",
@@ -42,6 +46,7 @@ __all__ = [
     "Labelling",
     "LanguageModel",
     "MODELS",
+    "NumbersToText",
     "POOLINGS",
     "POSITIONS",
     "Piece",

@@ -10,7 +10,7 @@ import numpy as np
 from unrolled.base.errors import UsageError
 from unrolled.base.protocol import BEGIN, END, UNKNOWN, Candidates, State, Stepper
 from unrolled.search import Hypothesis, SearchSettings, decode
-from unrolled.tasks.translate import pad
+from unrolled.text.padding import pad
 from unrolled.text.running import LINE, RunningText
 
 

@@ -65,7 +65,7 @@ def _read(network: LanguageModel, rows: Sequence[Row], device: Any) -> list[np.n
     """Log-probabilities of the scored symbols of some rows, longest first."""
     import torch
 
-    from unrolled.tasks.translate import pad
+    from unrolled.text.padding import pad
 
     ids, mask = (torch.from_numpy(array).to(device) for array in pad([row.symbols.tolist() for row in rows]))
     given, targets, real = ids[:, :-1], ids[:, 1:], mask[:, 1:]

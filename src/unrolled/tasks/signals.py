@@ -144,12 +144,12 @@ class Signals(LabelTask[FramedText]):
         return {"frames": text.frames, "label": text.labels}
 
     def store(self, folder: Path, part: Part, text: FramedText, mark: str) -> Store:
-        from unrolled.data.frames import FrameRows
+        from unrolled.data.frames import frame_rows
 
         part = part._replace(table=arranged(part.table, text.frames.names))
         found = super().store(folder, part, text, mark)
         if self.each:
-            frames = FrameRows(found).lengths("frames")
+            frames = frame_rows(found).lengths("frames")
             wrong = np.flatnonzero(frames != found.lengths("label"))
             if len(wrong):
                 row = int(wrong[0])
@@ -161,10 +161,10 @@ class Signals(LabelTask[FramedText]):
         return found
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
-        from unrolled.data.frames import FrameRows
+        from unrolled.data.frames import frame_rows
 
         specials = (0, 0) if self.each else (0,)
-        return bucketed(FrameRows(store), settings, train=train, name=name, specials=specials, collate=_collate)
+        return bucketed(frame_rows(store), settings, train=train, name=name, specials=specials, collate=_collate)
 
     # --- the model ------------------------------------------------------------------------------------------------
 

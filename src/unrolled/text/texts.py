@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+
 from unrolled.base.errors import SettingsError, UnrolledError
+from unrolled.base.protocol import END
 from unrolled.base.registry import Part
-from unrolled.text.base import Rows, Text
+from unrolled.text.base import Rows
 from unrolled.text.featured import Featured
-from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
+from unrolled.text.padding import pad
+from unrolled.text.tokenizer import TOKENIZERS, Encoded, Tokenizer
+from unrolled.text.writing import Sides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +31,7 @@ class TextSettings:
     joint: bool = False
 
 
-class TextPair(Text):
+class TextPair(Sides):
     """The tokenizers of source and target; with a joint vocabulary the text of both is read by the same object.
 
     ``source`` is a tokenizer, or where a source has features beside its text, `Featured`.
@@ -89,6 +94,15 @@ class TextPair(Text):
         else:
             self.plain.train(sources)
             self.target.train(targets)
+
+    def read(self, sources: Sequence[str]) -> list[Encoded]:
+        return self.source.encode_batch(list(sources))
+
+    def positions(self, row: Encoded) -> int:
+        return len(row.ids)
+
+    def padded(self, rows: Sequence[Encoded]) -> tuple[np.ndarray, np.ndarray]:
+        return pad([[*row.ids, END] for row in rows])
 
     def about(self) -> dict[str, str]:
         sides = {"source": self.plain, "target": self.target}

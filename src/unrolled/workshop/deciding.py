@@ -37,7 +37,7 @@ def answer(
     """
     import torch
 
-    from unrolled.tasks.translate import pad
+    from unrolled.text.padding import pad
 
     probabilities = np.zeros((len(rows), labels), dtype=np.float32)
     weights: list[np.ndarray] = [np.empty(0, dtype=np.float32)] * len(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ from unrolled.data.grouping import by_length
 from unrolled.data.vectors import Vectors
 from unrolled.tasks import Task
 from unrolled.tasks.vectors import sides
+from unrolled.text.padding import pad
 
 if TYPE_CHECKING:
     from unrolled.tasks.vectors import Side
@@ -105,20 +106,25 @@ def tabbed(row: np.ndarray) -> str:
     return "\t".join(str(number) for number in row.astype(np.float32))
 
 
-def line_vectors(network: Any, rows: Sequence[Sequence[int]], *, device: Any) -> np.ndarray:
-    """Float32 [rows, size]: ``network.vector`` of each row of symbols, whatever the order of the rows.
+def line_vectors(
+    network: Any,
+    rows: Sequence[Any],
+    *,
+    device: Any,
+    padded: Callable[[Sequence[Any]], tuple[np.ndarray, np.ndarray]] = pad,
+    positions: Callable[[Any], int] = len,
+) -> np.ndarray:
+    """Float32 [rows, size]: ``network.vector`` of each row, whatever the order of the rows.
 
-    A row has a symbol at least.
+    A row is symbols, one at least; or what ``padded`` puts side by side, each of so many ``positions``.
     """
     import torch
 
-    from unrolled.tasks.translate import pad
-
     found: list[Any] = [None] * len(rows)
-    for group in by_length([len(row) for row in rows], TOGETHER):
-        ids, mask = pad([rows[row] for row in group])
+    for group in by_length([positions(row) for row in rows], TOGETHER):
+        given, mask = padded([rows[row] for row in group])
         with torch.inference_mode():
-            said = network.vector(torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device))
+            said = network.vector(torch.from_numpy(given).to(device), torch.from_numpy(mask).to(device))
         for row, vector in zip(group, said.float().cpu().numpy(), strict=True):
             found[row] = vector
     return np.stack(found) if found else np.zeros((0, 0), np.float32)

@@ -22,10 +22,10 @@ class Promise(NamedTuple):
     detail: str
 
 
-def check_promises(model: Any, lines: Sequence[str] | None = None, count: int = 64) -> list[Promise]:
-    """Every promise on ``lines`` (none: random ones made of the model's own symbols). ``model`` is a pipeline.Model."""
-    lines = random_lines(model, count) if lines is None else list(lines)
-    if not any(model.text.source.encode(line).ids for line in lines):
+def check_promises(model: Any, lines: Sequence[Any]) -> list[Promise]:
+    """Every promise of a ``model`` (a pipeline.Writer) on ``lines``, its sources."""
+    lines = list(lines)
+    if not any(model.text.positions(row) for row in model.text.read(lines)):
         raise DataError("selfcheck: no line holds a symbol. Give some text, or no file: then lines are made up.")
     together = model.translations(lines, model.searching(beam=1), batch=len(lines))
     return [
@@ -48,10 +48,11 @@ def random_lines(model: Any, count: int) -> list[str]:
     return [model.text.source.decode(row) or "a" for row in ids]
 
 
-def cells_of(model: Any, line: str) -> list[str]:
-    """The text of a source, and its features where it has some."""
+def longer_line(model: Any, line: str) -> str:
+    """A source whose text is four times as long, with the features of ``line`` where it has some."""
     source = model.text.source
-    return list(source.cells(line)) if isinstance(source, Featured) else [line]
+    text, *features = source.cells(line) if isinstance(source, Featured) else [line]
+    return joined([" ".join([text] * 4), *features])
 
 
 def _ids(found: Sequence[Any]) -> list[list[list[int]]]:
@@ -63,12 +64,12 @@ def _compare(name: str, first: Sequence[Any], second: Sequence[Any]) -> Promise:
     return Promise(name, same == len(first), f"{same} of {len(first)} lines give the same tokens")
 
 
-def _same_alone(model: Any, lines: list[str], together: list[Any]) -> Promise:
+def _same_alone(model: Any, lines: list[Any], together: list[Any]) -> Promise:
     alone = model.translations(lines, model.searching(beam=1), batch=1)
     return _compare("batch of 1 = batch of N", alone, together)
 
 
-def _same_in_any_order(model: Any, lines: list[str], together: list[Any]) -> Promise:
+def _same_in_any_order(model: Any, lines: list[Any], together: list[Any]) -> Promise:
     order = np.random.default_rng(2).permutation(len(lines))
     found = model.translations([lines[row] for row in order], model.searching(beam=1), batch=7)
     return _compare(
@@ -76,21 +77,20 @@ def _same_in_any_order(model: Any, lines: list[str], together: list[Any]) -> Pro
     )
 
 
-def _same_under_padding(model: Any, lines: list[str], together: list[Any]) -> Promise:
+def _same_under_padding(model: Any, lines: list[Any], together: list[Any]) -> Promise:
     """Every line beside one that is far longer, so that most of its row is padding."""
-    text, *features = cells_of(model, max(lines, key=len))
-    long = joined([" ".join([text] * 4), *features])
+    long = model.longer(max(lines, key=len))
     found = [model.translations([line, long], model.searching(beam=1), batch=2)[0] for line in lines[:16]]
     return _compare("any padding", found, together[:16])
 
 
-def _beam_of_one(model: Any, lines: list[str], together: list[Any]) -> Promise:
+def _beam_of_one(model: Any, lines: list[Any], together: list[Any]) -> Promise:
     changes = {"kind": "beam", "beam": 1, "nbest": 1, "length_penalty": 0.0, "coverage_penalty": 0.0}
     found = model.translations(lines, model.searching(changes=changes))
     return _compare("beam of 1 = argmax", found, together)
 
 
-def _beams_alone(model: Any, lines: list[str]) -> Promise:
+def _beams_alone(model: Any, lines: list[Any]) -> Promise:
     search = model.searching(beam=4)
     return _compare(
         "beam: batch of 1 = batch of N", model.translations(lines, search, batch=1), model.translations(lines, search)
@@ -101,12 +101,12 @@ def _step_is_whole_pass(model: Any, together: list[Any]) -> Promise:
     """Log-probabilities found step by step against one pass over the whole output."""
     import torch
 
-    from unrolled.tasks.translate import pad
+    from unrolled.text.padding import pad
 
-    pairs = [(one[0].source.ids, one[0].hypothesis) for one in together if one and one[0].hypothesis.finished]
+    pairs = [(one[0].source, one[0].hypothesis) for one in together if one and one[0].hypothesis.finished]
     if not pairs:
         return Promise("step by step = whole pass", None, "no finished output to compare")
-    source, mask = pad([[*ids, END] for ids, _ in pairs])
+    source, mask = model.text.padded([row for row, _ in pairs])
     target, target_mask = pad([[BEGIN, *hypothesis.ids, END] for _, hypothesis in pairs])
     tensors = [torch.from_numpy(array).to(model.device) for array in (source, mask, target, target_mask)]
     with torch.inference_mode():
@@ -118,7 +118,7 @@ def _step_is_whole_pass(model: Any, together: list[Any]) -> Promise:
     return Promise("step by step = whole pass", gap < 1e-3, f"log-probabilities differ by {gap:.1e} at most")
 
 
-def _saved_is_loaded(model: Any, lines: list[str], together: list[Any]) -> Promise:
+def _saved_is_loaded(model: Any, lines: list[Any], together: list[Any]) -> Promise:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "model"
         model.save(place)

@@ -9,13 +9,15 @@ import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
 from unrolled.base.protocol import BEGIN, END
-from unrolled.tasks.translate import Translation, pad
+from unrolled.tasks.writing import Written
 from unrolled.text.featured import Featured
+from unrolled.text.padding import pad
 
 if TYPE_CHECKING:
     from unrolled.explain.alignment import Side
     from unrolled.explain.explanation import Explanation, Measure
     from unrolled.text.texts import TextPair
+    from unrolled.text.writing import Sides
 
 Span = tuple[int, int]
 
@@ -29,8 +31,8 @@ class Forced(NamedTuple):
 
 def force(
     network: Any,
-    text: TextPair,
-    sources: Sequence[str],
+    text: Sides,
+    sources: Sequence[Any],
     targets: Sequence[str],
     *,
     device: Any = "cpu",
@@ -39,13 +41,13 @@ def force(
     """Log-probabilities and attention of each given pair, the gold previous symbol fed (forced decoding)."""
     import torch
 
-    source_ids = [[*one.ids, END] for one in text.source.encode_batch(list(sources))]
+    rows_read = text.read(sources)
     target_ids = [[BEGIN, *one.ids, END] for one in text.target.encode_batch(list(targets))]
-    found: list[Forced] = [Forced(np.zeros(0), None)] * len(source_ids)
-    order = sorted(range(len(source_ids)), key=lambda row: (len(source_ids[row]), len(target_ids[row])))
+    found: list[Forced] = [Forced(np.zeros(0), None)] * len(rows_read)
+    order = sorted(range(len(rows_read)), key=lambda row: (text.positions(rows_read[row]), len(target_ids[row])))
     for start in range(0, len(order), batch):
         rows = order[start : start + batch]
-        arrays = (*pad([source_ids[row] for row in rows]), *pad([target_ids[row] for row in rows]))
+        arrays = (*text.padded([rows_read[row] for row in rows]), *pad([target_ids[row] for row in rows]))
         ids, mask, gold, gold_mask = (torch.from_numpy(array).to(device) for array in arrays)
         with torch.inference_mode():
             forced = network(ids, mask, gold, gold_mask)
@@ -53,7 +55,7 @@ def force(
             flat = torch.log_softmax(forced.logits.float(), -1).gather(1, real[:, None])[:, 0].cpu().numpy()
         begin = 0
         for place, row in enumerate(rows):
-            steps, width = len(target_ids[row]) - 1, len(source_ids[row])
+            steps, width = len(target_ids[row]) - 1, int(arrays[1][place].sum())
             weights = None if forced.weights is None else forced.weights[place, :steps, :width].float().cpu().numpy()
             found[row] = Forced(flat[begin : begin + steps].astype(np.float64), weights)
             begin += steps
@@ -80,7 +82,7 @@ def target_side(text: TextPair, line: str, words: Sequence[Span] | None = None) 
     return Side(line, encoded.tokens, encoded.spans, words if words is not None else text.target.words(line))
 
 
-def explain_translation(text: TextPair, line: str, translation: Translation) -> Explanation:
+def explain_translation(text: TextPair, line: str, translation: Written) -> Explanation:
     """Where the model looked while it wrote ``translation`` of ``line``."""
     from unrolled.explain.alignment import Side, explain_tokens, spans_by_prefix
 

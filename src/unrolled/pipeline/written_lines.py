@@ -1,4 +1,4 @@
-"""A translator's lines for the command line: rounds of them read together, each output as text and as JSON."""
+"""What is written for the command line: rounds of sources read together, each output as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from unrolled.base.errors import UsageError
 from unrolled.pipeline.model import Shown
 from unrolled.search import diagnose
-from unrolled.text.featured import Featured
 
 if TYPE_CHECKING:
-    from unrolled.tasks.translate import Translation
-    from unrolled.text.texts import TextPair
+    from unrolled.pipeline.writing import Writer
+    from unrolled.tasks.writing import Written
 
 ROUND = 4096
 """Lines read, sorted by length and searched together: memory does not grow with the file."""
@@ -35,25 +34,16 @@ def rounds(lines: Iterator[str], prefix: str | None) -> Iterator[tuple[list[str]
         count, held = end, following
 
 
-def unseen(text: TextPair, line: str) -> tuple[str, ...]:
-    """What to say of features that no training row had."""
-    if not isinstance(text.source, Featured):
-        return ()
-    return tuple(
-        f"the feature {name!r} was in no training row: it is read as unknown" for name in text.source.unseen(line)
-    )
-
-
 ONE_A_LINE = "Give one a line, empty where none."
 
 
 class Output:
     """What is shown of a line's hypotheses."""
 
-    def __init__(self, text: TextPair, nbest: int, *, attention: bool) -> None:
-        self._text, self._nbest, self._attention = text, nbest, attention
+    def __init__(self, model: Writer, nbest: int, *, attention: bool) -> None:
+        self._model, self._nbest, self._attention = model, nbest, attention
 
-    def __call__(self, number: int, line: str, found: Sequence[Translation]) -> Shown:
+    def __call__(self, number: int, line: Any, found: Sequence[Written]) -> Shown:
         """Of line ``number`` (0-based), with remarks about its first output."""
         if self._nbest == 1:
             shown = found[0].text if found else ""
@@ -61,13 +51,11 @@ class Output:
             scored = [(one.hypothesis.score, one.text) for one in found] or [(0.0, "")]
             shown = "\n".join(f"{number}\t{score:.6f}\t{text}" for score, text in scored)
         remarks = tuple(remark for one in found[:1] for remark in diagnose(one.hypothesis, one.tokens))
-        remarks += unseen(self._text, line)
+        remarks += self._model.remarks(line)
         tree = {"line": number, "source": line, "outputs": [self._output(line, one) for one in found]}
         return Shown(shown, tree, remarks)
 
-    def _output(self, line: str, one: Translation) -> dict[str, Any]:
-        from unrolled.workshop.seeing import explain_translation
-
+    def _output(self, line: Any, one: Written) -> dict[str, Any]:
         output: dict[str, Any] = {
             "text": one.text,
             "score": one.hypothesis.score,
@@ -77,10 +65,5 @@ class Output:
             "remarks": diagnose(one.hypothesis, one.tokens),
         }
         if self._attention:
-            picture = explain_translation(self._text, line, one)
-            output["alignment"] = {
-                "source": list(picture.source),
-                "target": list(picture.target),
-                "weights": [[round(float(value), 5) for value in row] for row in picture.weights],
-            }
+            output["alignment"] = self._model.looked(line, one)
         return output

@@ -1,0 +1,45 @@
+"""A trained model that writes a text of numbers: what speech, images and signals share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unrolled.base.errors import UsageError
+from unrolled.pipeline.writing import Writer
+from unrolled.search import SearchSettings
+from unrolled.tasks.writing import Written
+from unrolled.workshop.seeing import NO_ATTENTION
+
+
+class Describer(Writer):
+    """A `Writer` whose sources are paths, or arrays as its reader takes them."""
+
+    noun = "source"
+    """What a source is called in messages."""
+
+    def sources(self, verb: str, name: str, given: Any) -> list[Any]:
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+            raise UsageError(
+                f"{verb}: {name} is {given!r:.60}; a list of {self.noun}s is wanted, each a path or an array."
+            )
+        found = list(given)
+        for place, one in enumerate(found):
+            if not hasattr(one, "__fspath__") and not isinstance(one, str | np.ndarray):
+                raise UsageError(f"{verb}: {name}[{place}] is a {type(one).__name__}; give a path or an array.")
+        return [str(one) if hasattr(one, "__fspath__") else one for one in found]
+
+    def looked(self, source: Any, one: Written) -> dict[str, Any]:  # noqa: ARG002
+        weights = one.hypothesis.weights
+        if weights is None:
+            raise UsageError(NO_ATTENTION)
+        return {"target": one.tokens, "weights": [[round(float(value), 5) for value in row] for row in weights]}
+
+    def searching(self, *, beam: int | None = None, changes: Mapping[str, Any] | None = None) -> SearchSettings:
+        if changes and changes.get("replace_unknown"):
+            raise UsageError(
+                "predict: --replace-unknown was given, and the source has no words that could stand in. Leave it out."
+            )
+        return super().searching(beam=beam, changes=changes)
