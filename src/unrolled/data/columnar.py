@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unrolled.base.errors import DataError
+from unrolled.data.columnar_lists import lists_of, sentence_table
 from unrolled.data.jsonlines import guess_keys
 from unrolled.data.opening import MAX_LINE, Report, Wrong, blocks, is_gzip
 from unrolled.data.table import Columns, Row, Table, listed, select, shown, wanted
@@ -87,7 +88,13 @@ def arrow_table(
     files: tuple[Path, ...],
     mark: str = "",
 ) -> Table:
-    """A Table over an Arrow schema and a function that reads the named top-level columns batch by batch."""
+    """A Table over an Arrow schema and a function that reads the named top-level columns batch by batch.
+
+    A column that holds a list of words a row makes it a table of sentences.
+    """
+    sentences = lists_of(schema, columns)
+    if sentences is not None:
+        return sentence_table(path, sentences, lambda names: _checked(path, batches(names)), files, mark)
     names = [name for field in schema for name in _names(field, "")]
     if not names:
         raise DataError(

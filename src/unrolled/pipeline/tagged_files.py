@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,8 +34,8 @@ def pieces(file: str, task: Tag, *, spans: bool, spaces: bool = False) -> Iterat
     """What ``file`` (``-``: lines of standard input) holds, in order: written back with the same tags it is the file.
 
     A CoNLL or CoNLL-U file keeps all but its column of tags, JSON lines all but their spans or tags (``spans``: whether
-    the tags write some). Of plain lines the words are cut out, at white space alone
-    with ``spaces``, and each is written as ``word/tag``.
+    the tags write some). A row of Parquet becomes a JSON line of words and tags. Of plain lines the words are cut out,
+    at white space alone with ``spaces``, and each is written as ``word/tag``.
     """
     kind = "text" if file == "-" else guess_format(regular_file(Path(file)))[0]
     if kind in ("conll", "conllu"):
@@ -43,6 +44,8 @@ def pieces(file: str, task: Tag, *, spans: bool, spaces: bool = False) -> Iterat
         if kind != "tokens" and not spans:
             raise UsageError(f"{file}: holds spans of words, and this model gives each word its own tag.")
         yield from _json(Path(file), kind)
+    elif kind == "parquet":
+        yield from _parquet(Path(file))
     elif kind in ("text", "tsv"):
         for line in lines_of(file):
             words = line.split() if spaces else [line[start:stop] for start, stop in read_words(line)]
@@ -68,6 +71,19 @@ def _conll(path: Path, kind: str, task: Tag) -> Iterator[Piece]:
 
 def _tags_only(write: Callable[[Sequence[str]], str], tags: Sequence[str], _: Sequence[Span]) -> str:
     return write(tags)
+
+
+def _parquet(path: Path) -> Iterator[Piece]:
+    table = open_file(path, format="parquet")
+    if table.format != "tokens":
+        raise DataError(f"{path}: no column holds a list of words. Call it tokens.")
+    for row in table.rows():
+        words = row.fields[0].split("\t")
+        yield Piece(words, partial(_as_json, words))
+
+
+def _as_json(words: Sequence[str], tags: Sequence[str], _: Sequence[Span]) -> str:
+    return json.dumps({"tokens": list(words), "tags": list(tags)}, ensure_ascii=False) + "\n"
 
 
 def _json(path: Path, kind: str) -> Iterator[Piece]:
