@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
-    from unrolled.pipeline import LanguageModel, Model, TextClassifier, TextTagger, Translator, WordVectors
+    from unrolled.pipeline import LanguageModel, Model, SeriesModel, TextClassifier, TextTagger, Translator, WordVectors
     from unrolled.runs import train
     from unrolled.runs.estimator import Classifier
+    from unrolled.runs.forecast_estimator import Forecaster
     from unrolled.runs.tag_estimator import Tagger
 
 _PLACES = {
     "train": ("unrolled.runs", "train"),
     "Classifier": ("unrolled.runs.estimator", "Classifier"),
+    "Forecaster": ("unrolled.runs.forecast_estimator", "Forecaster"),
     "Model": ("unrolled.pipeline", "Model"),
     "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
+    "SeriesModel": ("unrolled.pipeline", "SeriesModel"),
     "Tagger": ("unrolled.runs.tag_estimator", "Tagger"),
     "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
     "TextTagger": ("unrolled.pipeline", "TextTagger"),
@@ -35,8 +38,10 @@ _PLACES = {
 __all__ = [
     "Classifier",
     "Explanation",
+    "Forecaster",
     "LanguageModel",
     "Model",
+    "SeriesModel",
     "Tagger",
     "TextClassifier",
     "TextTagger",

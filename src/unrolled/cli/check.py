@@ -39,6 +39,7 @@ def check(
     from unrolled.data.sentences import sentences_first
     from unrolled.data.table import cut, wanted
     from unrolled.tasks.feature_columns import pairs_first
+    from unrolled.tasks.forecast import series_first
     from unrolled.tasks.signals import frames_first
     from unrolled.workshop.sources import Sources, tables_of
 
@@ -47,7 +48,12 @@ def check(
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
     found = frames_first(tables_of(sources, wanted(columns)))
-    tables = sentences_first(found) or pairs_first(found) or {name: cut(table, PAIR) for name, table in found.items()}
+    tables = (
+        series_first(found)
+        or sentences_first(found)
+        or pairs_first(found)
+        or {name: cut(table, PAIR) for name, table in found.items()}
+    )
     _refuse_unknown(tokenizer or [])
     with findings.waiting(f"reading {', '.join(tables)}"):
         report = examine(tables, tokenizers=tokenizer or [])

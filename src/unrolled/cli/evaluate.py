@@ -35,6 +35,9 @@ def evaluate(
     ngram: Annotated[
         str | None, typer.Option(help="Running text: beside it a Kneser–Ney 5-gram learnt on this text.")
     ] = None,
+    stride: Annotated[
+        int | None, typer.Option(min=1, help="Forecasts: from every so many steps, 1 if not given.")
+    ] = None,
     confusion: Annotated[
         str | None, typer.Option(help="Which labels are taken for which, as a picture: .svg, .png, .html, .json.")
     ] = None,
@@ -46,6 +49,7 @@ def evaluate(
     Pairs: of sentences BLEU, chrF, TER, exact match, character error rate; of symbols set apart (phonemes) exact match
     and symbol error rate; of words exact match and character error rate. Running text: perplexity and bits.
     Labels: accuracy, macro-F1, calibration error, a table by label. Tags: accuracy, F1 of spans, a table by kind.
+    Series: MASE, sMAPE, pinball loss, coverage, beside the naive rules, by steps ahead.
     """
     from unrolled.explain.explanation import check_suffix
     from unrolled.pipeline import load
@@ -64,6 +68,7 @@ def evaluate(
         "by_length": by_length,
         "ngram": ngram,
         "confusion": confusion,
+        "stride": stride,
     }
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)

@@ -36,6 +36,9 @@ def predict(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Lines worked on together; the outputs do not depend on it.")
     ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Forecasts: so many steps ahead, the horizon at most.")
+    ] = None,
     spaces: Annotated[
         bool,
         typer.Option("--spaces", help="Tagging plain lines: words are what white space parts, marks stay on them."),
@@ -53,7 +56,7 @@ def predict(
         "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
         "no_repeat_ngram": no_repeat_ngram, "replace_unknown": replace_unknown, "temperature": temperature,
         "top_k": top_k, "top_p": top_p, "seed": seed, "prefix": prefix, "batch": batch,
-        "spaces": spaces, "attention": attention,
+        "steps": steps, "spaces": spaces, "attention": attention,
     }  # fmt: skip
     from unrolled.cli.output import tell, tell_json
     from unrolled.pipeline import load

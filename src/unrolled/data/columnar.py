@@ -146,8 +146,9 @@ def _class_labels(schema: Any) -> dict[str, list[str]]:
 
 
 def _cells(batch: Any, path: tuple[str, ...], names: list[str] | None) -> list[str | None]:
-    """One column of a batch as text, None where there is no value."""
+    """One column of a batch as text, None where there is no value; of numbers and times then "", as in a text file."""
     import pyarrow.compute
+    import pyarrow.types as types
 
     column = batch.column(path[0])
     for key in path[1:]:
@@ -157,13 +158,15 @@ def _cells(batch: Any, path: tuple[str, ...], names: list[str] | None) -> list[s
         return [names[value] if isinstance(value, int) and 0 <= value < len(names) else None for value in values]
     if values and isinstance(values[0], str):
         return values
-    return [_text(value) for value in values]
+    kind = column.type
+    empty = "" if types.is_floating(kind) or types.is_integer(kind) or types.is_temporal(kind) else None
+    return [empty if value is None else _text(value) for value in values]
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return None if value is None else str(value)
+    return str(value)
 
 
 def _problem(fields: tuple[str | None, ...], names: tuple[str, ...]) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unrolled.base.registry import Part
 from unrolled.data.census import Census
-from unrolled.data.checks import duplicates, features, frames, labels, lengths, tags, text, unknown
+from unrolled.data.checks import duplicates, features, frames, labels, lengths, series, tags, text, unknown
 from unrolled.data.findings import Column, Finding, Report, Split, Unknown
 from unrolled.data.table import Table, listed
 
@@ -20,6 +20,8 @@ def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = ()) -> 
     measured anyhow; ``tokenizers`` are trained on train to measure theirs. Memory: 8 bytes a row and column for
     digests, and the different words (a million at most). Columns after the second are features of the first.
     """
+    if any(map(series.told, tables.values())):
+        return series.report(tables)
     train = Census("train", tables["train"]) if "train" in tables else None
     others = [Census(split, table, train) for split, table in tables.items() if split != "train"]
     findings = [finding for census in ([train] if train else []) + others for finding in _alone(census)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,9 @@ polish image caption path file file_name filename audio sound recording wav tran
 """
 KNOWN_NAMES = frozenset(_NAMES.split())
 """Cells that mark a first row as a header; compared in lower case."""
+
+
+_DATE = re.compile(r"\d{4}[-/](?:\d{1,2}\b|Q[1-4]$)")
 
 
 class Row(NamedTuple):
@@ -118,15 +122,15 @@ def is_header(cells: Sequence[str]) -> bool:
 
 def heads_numbers(records: Sequence[Sequence[str]]) -> bool:
     """Whether a first row stands above numbers without being some: in half of its columns or more it has a word, no
-    two alike, and the rows below (at least two) have numbers."""
+    two alike, and the rows below (at least two) have numbers or dates."""
     first, below = [cell.strip() for cell in records[0]], records[1:]
     if len(below) < 2 or len(set(first)) < len(first) or any(len(row) != len(first) for row in below):
         return False
     above = sum(
-        bool(name) and not is_number(name) and all(is_number(row[place]) for row in below)
+        bool(name) and not is_number(name) and all(is_number(row[place]) or is_date(row[place]) for row in below)
         for place, name in enumerate(first)
     )
-    return above * 2 >= len(first) > 1 and not any(map(is_number, first))
+    return above * 2 >= len(first) > 1 and not any(is_number(cell) or is_date(cell) for cell in first)
 
 
 def is_number(cell: str) -> bool:
@@ -136,6 +140,11 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_date(cell: str) -> bool:
+    """Whether a cell begins as a date does: year and month, a quarter."""
+    return _DATE.match(cell.strip()) is not None
 
 
 def default_names(count: int) -> tuple[str, ...]:

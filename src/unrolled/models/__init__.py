@@ -5,6 +5,7 @@ from unrolled.models.classifier import Classified, Classifier, Labelling, Signal
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.elmo import Elmo
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
+from unrolled.models.forecaster import Extent, Forecasted, Forecaster
 from unrolled.models.fronts import FRONTS, Front
 from unrolled.models.grids import GRIDS, Grid
 from unrolled.models.histories import HISTORIES, History
@@ -39,6 +40,9 @@ __all__ = [
     "GRIDS",
     "Grid",
     "Front",
+    "Extent",
+    "Forecasted",
+    "Forecaster",
     "HISTORIES",
     "History",
     "JITTERS",

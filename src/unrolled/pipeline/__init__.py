@@ -3,6 +3,7 @@
 from unrolled.pipeline.contextual_vectors import ContextualModel
 from unrolled.pipeline.language_model import LanguageModel
 from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
+from unrolled.pipeline.series_model import SeriesModel
 from unrolled.pipeline.signal_classifier import SignalModel
 from unrolled.pipeline.text_classifier import TextClassifier
 from unrolled.pipeline.text_tagger import TextTagger
@@ -14,6 +15,7 @@ __all__ = [
     "ContextualModel",
     "LanguageModel",
     "Model",
+    "SeriesModel",
     "Shown",
     "SignalModel",
     "Tested",

@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -27,11 +28,17 @@ class Estimator(BaseEstimator):
     out: str | Path | None
     quiet: bool
 
-    def trained(self, rows: Iterable[Mapping[str, Any]], task: str, network: Mapping[str, Any]) -> Any:
-        """The model that ``rows`` (written as JSON lines) train for ``task``. ``network``: the estimator's own
-        parameters of the section ``model``. What is None is left as preset and settings have it."""
+    def trained(
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        task: str,
+        network: Mapping[str, Any],
+        given: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Any:
+        """The model that ``rows`` (written as JSON lines) train for ``task``. ``network``, ``given``: the estimator's
+        own parameters of the sections ``model`` and ``task``. What is None is left as preset and settings have it."""
         laid = {
-            "task": {"kind": task},
+            "task": {"kind": task, **given},
             "train": _given({"minutes": self.minutes, "seed": self.seed}),
             "model": _given(network),
         }

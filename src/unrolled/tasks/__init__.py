@@ -3,6 +3,7 @@
 from unrolled.tasks import (  # noqa: F401  (they register themselves)
     classify,
     contextual_vectors,
+    forecast,
     language_model,
     rouge,
     signals,

@@ -152,6 +152,10 @@ class Task(ABC, Generic[T]):
         """The table with a row for each example, where one example stands in several rows."""
         return table
 
+    def follow(self, tables: Mapping[str, Table]) -> dict[str, Table]:
+        """The adapted tables of the splits, where one goes on from another."""
+        return dict(tables)
+
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         """Which of a table's columns are the task's, in its order, by their names; None where these do not tell."""
         if not all(name in columns for name in self.columns):

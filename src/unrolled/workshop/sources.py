@@ -54,8 +54,7 @@ def open_sources(tables: Mapping[str, Table], task: Task[Any], data: Mapping[str
     """
     said: list[str] = []
     parts = {}
-    for split, table in tables.items():
-        table = task.adapt(table)
+    for split, table in task.follow({name: task.adapt(table) for name, table in tables.items()}).items():
         said += [f"{table.path}: {sentence}" for sentence in table.guessed]
         pick, sentence = _pick(table, task, chosen=data["columns"] is not None)
         if sentence:

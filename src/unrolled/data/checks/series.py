@@ -1,0 +1,58 @@
+"""Series of steps: what training would refuse, with its lines; how many there are and how much of them is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from unrolled.data.findings import Finding, Report, Split
+from unrolled.data.opening import Wrong
+from unrolled.data.table import Table
+from unrolled.text.series import Series, read_series
+
+PLACES = 5
+
+
+def told(table: Table) -> bool:
+    """Whether the rows of ``table`` are series."""
+    return table.format == "series"
+
+
+def report(tables: Mapping[str, Table]) -> Report:
+    """Of every split what is wrong, by kind, and what it holds; rows are series."""
+    splits: list[Split] = []
+    findings: list[Finding] = []
+    for split, table in tables.items():
+        wrong: dict[str, list[Wrong]] = {}
+        found = [read_series(row.fields) for row in table.rows(_noting(wrong))]
+        findings += _findings(split, found, wrong)
+        count = sum(map(len, wrong.values()))
+        splits.append(Split(split, str(table.path), table.format, len(found), count, (), tuple(table.guessed)))
+    findings.sort(key=lambda finding: ("error", "warning", "note").index(finding.severity))
+    return Report(tuple(splits), tuple(findings))
+
+
+def _noting(wrong: dict[str, list[Wrong]]) -> Callable[[Wrong], None]:
+    return lambda one: wrong.setdefault(one.kind, []).append(one)
+
+
+def _findings(split: str, found: Sequence[Series], wrong: Mapping[str, Sequence[Wrong]]) -> Iterator[Finding]:
+    for kind, ones in wrong.items():
+        places = tuple(f"{one.path}:{one.place}" for one in ones[:PLACES])
+        yield Finding("error", kind, split, len(ones), ones[0].message, places)
+    if not found:
+        return
+    clock, lengths = found[0].clock, [one.ends for one in found]
+    span = f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
+    count = f"{len(found):,} series" if len(found) > 1 else "one series"
+    yield Finding("note", "series", split, len(found), f"{count} of {span} steps, a step each {clock.named()}.", ())
+    missing = sum(int((~np.isfinite(one.values[: one.ends])).sum()) for one in found)
+    if missing:
+        share = missing / sum(one.values[: one.ends].size for one in found)
+        yield Finding("note", "missing values", split, missing, f"{share:.1%} of the numbers are missing.", ())
+    for place, name in enumerate(found[0].roles.numbers):
+        every = np.concatenate([one.values[:, place] for one in found])
+        real = every[np.isfinite(every)]
+        if len(real) and real.min() == real.max():
+            yield Finding("warning", "constant", split, 1, f"'{name}' is {real[0]:g} in every step.", ())
