@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unrolled.base.files import write_beside
-from unrolled.explain.explanation import check_suffix
+from unrolled.explain.explanation import Measure, check_suffix
 
 SHADES = " ░▒▓█"
 HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -30,6 +30,7 @@ class Traces:
     attention    float32 [time], what the pooling read of each frame; sums to 1. None: it is no attention
     answer       the label, with its probability
     names        what the channels are called; nothing: they are numbered from 1
+    faithfulness name → Measure: how far the weights can be trusted, or None where it was not measured
     """
 
     frames: np.ndarray
@@ -38,6 +39,7 @@ class Traces:
     answer: str
     probability: float
     names: Sequence[str] = ()
+    faithfulness: Mapping[str, Measure] | None = None
 
     def name(self, channel: int) -> str:
         """What channel ``channel`` (from 0) is called."""
@@ -62,6 +64,7 @@ class Traces:
             "weights": np.round(self.weights, 6).tolist(),
             "attention": None if self.attention is None else np.round(self.attention.astype(float), 6).tolist(),
             "frames": self.frames.tolist(),
+            "faithfulness": self.faithfulness and {name: one._asdict() for name, one in self.faithfulness.items()},
         }
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
@@ -78,7 +81,11 @@ class Traces:
             if values is not None:
                 shares = values[places] / max(float(values.max()), 1e-9)
                 lines.append(f"{name:<12}" + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shares))
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.sentences()])
+
+    def sentences(self) -> list[str]:
+        """How far it can be trusted, in words."""
+        return [measure.sentence for measure in (self.faithfulness or {}).values()]
 
     def svg(self) -> str:
         """The picture as one SVG element."""
@@ -94,7 +101,7 @@ def _drawn(one: Traces, kind: str) -> bytes:
 
     shown = min(one.frames.shape[1], MOST)
     strips = shown + (one.attention is not None)
-    figure = Figure(figsize=(8, 0.9 + 1.0 * strips), layout="constrained")
+    figure = Figure(figsize=(8, 0.9 + 1.0 * strips + 0.15 * len(one.faithfulness or ())), layout="constrained")
     FigureCanvasAgg(figure)
     all_axes = figure.subplots(strips, 1, sharex=True, squeeze=False)[:, 0]
     time = np.arange(len(one.frames))
@@ -117,7 +124,8 @@ def _drawn(one: Traces, kind: str) -> bytes:
         axes.tick_params(labelsize=7)
     left = one.frames.shape[1] - shown
     all_axes[-1].set_xlabel(f"frame{f' ({left} more channels are not shown)' if left else ''}", fontsize=8)
-    figure.suptitle(f"{one.target_text}: blue is what of its probability goes without that stretch", fontsize=9)
+    said = [f"{one.target_text}: blue is what of its probability goes without that stretch", *one.sentences()]
+    figure.suptitle("\n".join(said), fontsize=8)
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
         metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}

@@ -23,13 +23,16 @@ from unrolled.text.frames import read_frames
 from unrolled.workshop import arguments
 from unrolled.workshop.promises import Promise
 from unrolled.workshop.signal_promises import check_promises
-from unrolled.workshop.signals import listen, rests
+from unrolled.workshop.signals import listen, rests, trust
 
 if TYPE_CHECKING:
     from unrolled.explain.traces import Traces
 
 ROUND = 1024
 """Sequences that are read, sorted by length and answered together."""
+
+TRUSTED = 50
+"""Validation sequences over which the faithfulness of pictures is measured after training."""
 
 PIECES = 24
 """Stretches of a sequence that are taken out one at a time to see what an answer rests on."""
@@ -138,6 +141,7 @@ class SignalModel(LabelModel):
         chosen = int(heard.probabilities[0][0].argmax()) if place is None else place
         lost, probability = rests(self.network, frames, chosen, pieces=PIECES, device=self.device)
         given = np.asarray(sequence, dtype=np.float64)
+        trusted = trust(self.network, [frames], pieces=PIECES, device=self.device)
         return Traces(
             frames=given[:, None] if given.ndim == 1 else given,
             weights=lost,
@@ -145,9 +149,20 @@ class SignalModel(LabelModel):
             answer=self.labels[chosen],
             names=self.text.frames.names,
             probability=probability,
+            faithfulness=trusted,
         )
 
     # --- after training -------------------------------------------------------------------------------------------
+
+    def measured(self, valid: Part) -> dict[str, Any]:
+        """How far pictures of what answers rest on can be trusted."""
+        if self.task.each:
+            return {}
+        table = arranged(valid.table, self.text.frames.names)
+        rows = list(islice(valid._replace(table=table).rows(), TRUSTED))
+        frames = [self.text.frames.scaled(self._placed(str(table.path), row)) for row in rows]
+        found = trust(self.network, frames, pieces=PIECES, device=self.device)
+        return {"faithfulness": {name: one._asdict() for name, one in found.items()}}
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
         found = None

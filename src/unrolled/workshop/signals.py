@@ -11,6 +11,7 @@ import numpy as np
 from unrolled.data.grouping import by_length
 
 if TYPE_CHECKING:
+    from unrolled.explain.explanation import Measure
     from unrolled.models import SignalClassifier
 
 TOGETHER = 16384
@@ -70,3 +71,62 @@ def rests(
     said = np.array([one[0, label] for one in listen(network, [frames, *without], device=device).probabilities])
     lost = 1 - np.minimum(said[1:] / max(float(said[0]), 1e-30), 1.0)
     return np.repeat(lost.astype(np.float64), np.diff(borders)), float(said[0])
+
+
+TAKEN = 0.25
+"""The share of the stretches of a sequence that are taken out together."""
+
+DRAWS = 8
+"""Random choices of stretches that those are compared with."""
+
+
+def trust(
+    network: SignalClassifier, rows: Sequence[np.ndarray], *, pieces: int, device: Any, seed: int = 1
+) -> dict[str, Measure]:
+    """How far pictures of sequences [time, channels] can be trusted, each number beside chance.
+
+    ``deletion``: what of the answer's probability goes when the quarter of the stretches that it is said to rest on
+    most is taken out together, and what when as many are drawn at random (comprehensiveness; DeYoung et al. 2020,
+    arXiv:1911.03429, §4). ``attention_deletion``: the same of those that an attention pooling reads most.
+    """
+    from unrolled.explain.explanation import Measure
+
+    draw = np.random.default_rng(seed)
+    lost: dict[str, list[float]] = {"rests": [], "attention": [], "random": []}
+    for frames in (row for row in rows if len(row) > 1):
+        heard = listen(network, [frames], device=device)
+        label = int(heard.probabilities[0][0].argmax())
+        borders, _ = erased(frames, pieces)
+        starts = borders[:-1]
+        said = {"rests": rests(network, frames, label, pieces=pieces, device=device)[0][starts]}
+        if heard.weights is not None:
+            said["attention"] = np.add.reduceat(heard.weights[0], starts)
+        count = max(1, round(TAKEN * len(starts)))
+        chosen = [(name, np.argsort(-values, kind="stable")[:count]) for name, values in said.items()]
+        chosen += [("random", draw.choice(len(starts), count, replace=False)) for _ in range(DRAWS)]
+        without = [_without(frames, borders, places) for _, places in chosen]
+        found = np.array([one[0, label] for one in listen(network, [frames, *without], device=device).probabilities])
+        gone = 1 - np.minimum(found[1:] / max(float(found[0]), 1e-30), 1.0)
+        for (name, _), value in zip(chosen, gone, strict=True):
+            lost[name].append(float(value))
+    if not lost["random"]:
+        return {"deletion": Measure(None, None, 0, "No sequence has two frames: there is nothing to take out.")}
+    chance, cases = float(np.mean(lost["random"])), len(lost["rests"])
+    measures = {}
+    for name, key, what in (("rests", "deletion", "darkest"), ("attention", "attention_deletion", "most attended")):
+        if lost[name]:
+            value = float(np.mean(lost[name]))
+            sentence = (
+                f"Without the {what} quarter of its frames an answer loses {value:.1%} of its probability; without as "
+                f"many at random {chance:.1%}."
+            )
+            measures[key] = Measure(value, chance, cases, sentence, "%")
+    return measures
+
+
+def _without(frames: np.ndarray, borders: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The frames without the stretches ``places``: every channel stands at its mean there, 0."""
+    one = frames.copy()
+    for place in places:
+        one[borders[place] : borders[place + 1]] = 0
+    return one
