@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
-    from unrolled.pipeline import LanguageModel, Model, SeriesModel, TextClassifier, TextTagger, Translator, WordVectors
+    from unrolled.pipeline import (
+        LanguageModel,
+        Model,
+        QuestionAnswerer,
+        SeriesModel,
+        TextClassifier,
+        TextTagger,
+        Translator,
+        WordVectors,
+    )
     from unrolled.runs import train
     from unrolled.runs.estimator import Classifier
     from unrolled.runs.forecast_estimator import Forecaster
@@ -25,6 +34,7 @@ _PLACES = {
     "Forecaster": ("unrolled.runs.forecast_estimator", "Forecaster"),
     "Model": ("unrolled.pipeline", "Model"),
     "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
+    "QuestionAnswerer": ("unrolled.pipeline", "QuestionAnswerer"),
     "SeriesModel": ("unrolled.pipeline", "SeriesModel"),
     "Tagger": ("unrolled.runs.tag_estimator", "Tagger"),
     "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
@@ -41,6 +51,7 @@ __all__ = [
     "Forecaster",
     "LanguageModel",
     "Model",
+    "QuestionAnswerer",
     "SeriesModel",
     "Tagger",
     "TextClassifier",

@@ -40,6 +40,7 @@ def check(
     from unrolled.data.table import cut, wanted
     from unrolled.tasks.feature_columns import pairs_first
     from unrolled.tasks.forecast import series_first
+    from unrolled.tasks.reading import questions_first
     from unrolled.tasks.signals import frames_first
     from unrolled.workshop.sources import Sources, tables_of
 
@@ -51,6 +52,7 @@ def check(
     tables = (
         series_first(found)
         or sentences_first(found)
+        or questions_first(found)
         or pairs_first(found)
         or {name: cut(table, PAIR) for name, table in found.items()}
     )

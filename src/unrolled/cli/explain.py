@@ -20,6 +20,9 @@ def explain(
     word: Annotated[
         int | None, typer.Option(min=1, help="Tagging: from which of its characters this word's tag was read, from 1.")
     ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Reading: words (and sentences) of the document, or steps of the reading.")
+    ] = None,
     to: Annotated[
         str | None, typer.Option(help="Write a picture, a page or numbers: .svg, .png, .html, .json.")
     ] = None,
@@ -38,7 +41,14 @@ def explain(
 
     if to:
         check_suffix(to)
-    given = {"target": target, "features": features or None, "untrusted": not trusted, "method": method, "word": word}
+    given = {
+        "target": target,
+        "features": features or None,
+        "untrusted": not trusted,
+        "method": method,
+        "word": word,
+        "by": by,
+    }
     show, chosen = load(model, device=device).showing("explain", given)
     found = show(text, **chosen)
     if to:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unrolled.base.registry import Part
 from unrolled.data.census import Census
-from unrolled.data.checks import duplicates, features, frames, labels, lengths, series, tags, text, unknown
+from unrolled.data.checks import duplicates, features, frames, labels, lengths, questions, series, tags, text, unknown
 from unrolled.data.findings import Column, Finding, Report, Split, Unknown
 from unrolled.data.table import Table, listed
 
@@ -52,6 +52,7 @@ def _alone(census: Census) -> Iterator[Finding]:
     yield from labels.spread(census)
     yield from features.empty(census)
     yield from frames.wrong(census)
+    yield from questions.inside(census)
     if census.rows and len(census.columns) == 1 and census.split == "train":
         name, plain = census.columns[0].name, census.table.format == "text"
         use = "running text, for a language model; " if plain else ""

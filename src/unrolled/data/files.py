@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from unrolled.base.errors import UsageError, known
+from unrolled.data.cloze import open_question
 from unrolled.data.columnar import open_parquet
 from unrolled.data.formats import LONGEST, head, open_csv, open_running, open_text, open_tsv
 from unrolled.data.jsonlines import open_jsonl
 from unrolled.data.opening import first_bytes, regular_file
+from unrolled.data.questions import is_questions, open_questions
 from unrolled.data.sentences import is_conll, open_conll, open_conllu
 from unrolled.data.signals import open_npz, open_ts
+from unrolled.data.stories import is_babi, open_babi
 from unrolled.data.table import Columns, Table
 from unrolled.data.tagged_json import open_chunks, open_spans, open_tokens, tagged_kind
 
@@ -29,6 +32,9 @@ FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "tokens": open_tokens,
     "ts": open_ts,
     "npz": open_npz,
+    "babi": open_babi,
+    "questions": open_questions,
+    "question": open_question,
 }
 
 SUFFIXES = {
@@ -46,6 +52,7 @@ SUFFIXES = {
     ".conllu": "conllu",
     ".ts": "ts",
     ".npz": "npz",
+    ".question": "question",
 }
 
 
@@ -55,6 +62,7 @@ SAID = {
     "spans": "Each line is a text with spans.",
     "chunks": "Each line is a text in pieces, some of them entities.",
     "tokens": "Each line is a list of words with a list of tags.",
+    "questions": "Each line is a document with a question.",
 }
 
 
@@ -89,6 +97,10 @@ def guess_format(path: Path) -> tuple[str, list[str]]:
     sentences = (tagged_kind(path) if named != "tsv" else None) or (is_conll(path) if named != "jsonl" else None)
     if sentences:
         return sentences, [SAID[sentences]]
+    if named != "tsv" and is_questions(path):
+        return "questions", [SAID["questions"]]
+    if named is None and is_babi(path):
+        return "babi", []
     if named:
         return named, []
     lines = [text for _, text in head(path, LONGEST)]

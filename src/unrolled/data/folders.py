@@ -9,6 +9,7 @@ from unrolled.base.errors import DataError, UsageError, known
 from unrolled.data.files import named_format, open_file
 from unrolled.data.formats import open_parallel
 from unrolled.data.opening import reason
+from unrolled.data.stories import is_babi, joined
 from unrolled.data.table import Columns, Table, wanted
 
 SPLITS = ("train", "valid", "test")
@@ -69,6 +70,8 @@ def _open_split(folder: Path, split: str, files: list[Path], columns: Columns) -
         table = open_file(files[0], columns)
         table.guessed.insert(0, f"{files[0].name} is the {split} split.")
         return table
+    if not tables and all(is_babi(file) for file in files):
+        return joined([open_file(file, columns) for file in files], folder, [_kind(file) for file in files])
     sides = {} if tables else _sides(files)
     if not sides:
         raise DataError(
@@ -76,6 +79,12 @@ def _open_split(folder: Path, split: str, files: list[Path], columns: Columns) -
             "Name the files themselves, e.g. with --valid and --test."
         )
     return _open_sides(folder, split, sides, columns)
+
+
+def _kind(file: Path) -> str:
+    """What a file's name says beside its split: ``qa1`` of ``qa1_train.txt.gz``."""
+    words = re.split(r"[._-]+", file.name.removesuffix(".gz").rpartition(".")[0])
+    return "-".join(word for word in words if word.lower() not in _WORDS) or file.name
 
 
 def _sides(files: list[Path]) -> dict[str, Path]:

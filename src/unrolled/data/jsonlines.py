@@ -25,7 +25,7 @@ PAIRS = (
 
 
 def _refuse_constant(name: str) -> None:
-    raise _Unusable("json", f"not JSON ({name} is no value there). Write a number, a text or null.")
+    raise Unusable("json", f"not JSON ({name} is no value there). Write a number, a text or null.")
 
 
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
@@ -53,13 +53,13 @@ def open_jsonl(path: Path, columns: Columns = None) -> Table:
                 continue
             try:
                 yield Row(number, fields(parse(text), paths))
-            except _Unusable as problem:
+            except Unusable as problem:
                 report(Wrong(path, number, problem.kind, problem.message))
 
     return Table(path, taken, read, "jsonl", (path,), guessed)
 
 
-class _Unusable(Exception):
+class Unusable(Exception):
     """An object that gives no row."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -74,7 +74,7 @@ def _objects(path: Path, lines: list[tuple[int, str]]) -> list[Mapping[str, Any]
     for number, text in lines:
         try:
             found.append(parse(text))
-        except _Unusable as problem:
+        except Unusable as problem:
             first = first or Wrong(path, number, problem.kind, problem.message)
     if not found and first:
         if lines[0][1].lstrip().startswith("[") and (len(lines) == 1 or "not JSON" in first.message):
@@ -94,14 +94,14 @@ def parse(text: str) -> Mapping[str, Any]:
     try:
         tree = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise _Unusable(
+        raise Unusable(
             "json", f"not JSON ({error.msg[0].lower()}{error.msg[1:]}, character {error.pos + 1})."
         ) from None
     except RecursionError:
-        raise _Unusable("json", "brackets nested too deep. Write one flat object a line.") from None
+        raise Unusable("json", "brackets nested too deep. Write one flat object a line.") from None
     if not isinstance(tree, dict):
         kind = "an array" if isinstance(tree, list) else "a single value"
-        raise _Unusable("json", f'{kind} where an object is expected, e.g. {{"source": "…", "target": "…"}}.')
+        raise Unusable("json", f'{kind} where an object is expected, e.g. {{"source": "…", "target": "…"}}.')
     return tree
 
 
@@ -142,7 +142,7 @@ def _follow(tree: Any, path: tuple[str, ...]) -> Any:
     for key in path:
         if not isinstance(here, Mapping) or key not in here:
             name = shown(".".join(path))
-            raise _Unusable("key", f"the key '{name}' is missing. {known(name, map(shown, keys(tree)[:12]))}")
+            raise Unusable("key", f"the key '{name}' is missing. {known(name, map(shown, keys(tree)[:12]))}")
         here = here[key]
     return here
 
@@ -154,15 +154,15 @@ def field(value: Any, name: str) -> str:
     name = shown(name)
     if not isinstance(value, str):
         what = "null" if value is None else "an array" if isinstance(value, list) else "an object"
-        raise _Unusable("type", f"'{name}' is {what} where text is expected.")
+        raise Unusable("type", f"'{name}' is {what} where text is expected.")
     if not value.isascii():
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
             escape = f"\\u{ord(value[error.start]):04x}"
-            raise _Unusable(
+            raise Unusable(
                 "half", f"'{name}' holds half a character ({escape}, a lone surrogate). Write both halves or none."
             ) from None
     if "\0" in value:
-        raise _Unusable("nul", f"'{name}' holds a NUL character (\\u0000). Remove it.")
+        raise Unusable("nul", f"'{name}' holds a NUL character (\\u0000). Remove it.")
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unrolled.base.errors import DataError
+from unrolled.data.cloze import open_question_folder
 from unrolled.data.files import FORMATS, open_file
 from unrolled.data.folders import open_folder
 from unrolled.data.formats import open_parallel
@@ -55,4 +56,4 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
         return hub.open_repository(here, columns)
     if referenced.holds_files(here):
         return referenced.open_beside(here, columns)
-    return open_folder(here, columns)
+    return open_question_folder(here, columns) or open_folder(here, columns)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from unrolled.explain.lettering import ems, printable, shorten, wrap
 
 if TYPE_CHECKING:
-    from unrolled.explain.explanation import Explanation
+    from unrolled.explain.explanation import Explanation, Measure
 
 Ink = Literal["paper", "ink", "muted", "tile", "heat", "low", "middle", "high", "gold"]
 
@@ -112,7 +112,7 @@ def picture(explanation: Explanation) -> Picture:
     width = max(right, 470.0)
     bottom = grid.y(grid.rows) + 30
     legend, bottom = _legend(explanation, bottom)
-    trust, bottom = _trust(explanation, bottom, width)
+    trust, bottom = trusting(explanation.faithfulness, bottom, width)
     shapes += [*legend, *trust]
     paper = Box(0, 0, width, bottom + 4, "paper", radius=10)
     texts = dict.fromkeys((explanation.source_text, explanation.target_text))  # one where both are the same
@@ -220,11 +220,12 @@ def _legend(explanation: Explanation, top: float) -> tuple[list[Box | Label], fl
     return shapes, y + side + 18
 
 
-def _trust(explanation: Explanation, top: float, width: float) -> tuple[list[Box | Label], float]:
-    if not explanation.faithfulness:
+def trusting(faithfulness: Mapping[str, Measure] | None, top: float, width: float) -> tuple[list[Box | Label], float]:
+    """How far weights can be trusted, from ``top`` on; where it ends."""
+    if not faithfulness:
         return [], top
     shapes: list[Box | Label] = [Label(MARGIN, top + 15, "How far to trust it", 13.5, bold=True)]
-    measures = explanation.faithfulness.values()
+    measures = faithfulness.values()
     widths = [12.4 * len(one.shown(one.value)) for one in measures]
     widths += [7.2 * len(f"chance {one.shown(one.chance)}") for one in measures]
     y, column = top + 30, MARGIN + max(*widths, 82) + 14

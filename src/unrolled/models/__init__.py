@@ -15,6 +15,8 @@ from unrolled.models.numbers_to_text import NumbersToText
 from unrolled.models.parts import Piece, parts
 from unrolled.models.pooling import POOLINGS, Pooling
 from unrolled.models.positions import POSITIONS
+from unrolled.models.reader import AnswerModel, Asked, DeepReader, Read, Reader
+from unrolled.models.readings import READINGS
 from unrolled.models.regions import Regions
 from unrolled.models.seq2seq import MODELS, Seq2Seq
 from unrolled.models.softmaxes import SOFTMAXES
@@ -24,11 +26,14 @@ from unrolled.models.word_vectors import WordVectors
 from unrolled.models.writing import Forced, Stepped, Writing
 
 __all__ = [
+    "AnswerModel",
+    "Asked",
     "BRIDGES",
     "Bridge",
     "Classified",
     "Classifier",
     "DECODERS",
+    "DeepReader",
     "Decoded",
     "Decoder",
     "ENCODERS",
@@ -53,6 +58,9 @@ __all__ = [
     "NumbersToText",
     "POOLINGS",
     "POSITIONS",
+    "READINGS",
+    "Read",
+    "Reader",
     "Piece",
     "Pooling",
     "Regions",

@@ -3,6 +3,7 @@
 from unrolled.pipeline.contextual_vectors import ContextualModel
 from unrolled.pipeline.language_model import LanguageModel
 from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
+from unrolled.pipeline.question_answerer import QuestionAnswerer
 from unrolled.pipeline.series_model import SeriesModel
 from unrolled.pipeline.signal_classifier import SignalModel
 from unrolled.pipeline.text_classifier import TextClassifier
@@ -15,6 +16,7 @@ __all__ = [
     "ContextualModel",
     "LanguageModel",
     "Model",
+    "QuestionAnswerer",
     "SeriesModel",
     "Shown",
     "SignalModel",

@@ -5,6 +5,7 @@ from unrolled.tasks import (  # noqa: F401  (they register themselves)
     contextual_vectors,
     forecast,
     language_model,
+    reading,
     rouge,
     signals,
     tag,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -39,10 +39,13 @@ class Labelled(NamedTuple):
 
 
 class LabelTask(Task[T]):
-    """A task whose rows have labels in their second column. Its text side has ``labels`` (`Labels`)."""
+    """A task whose rows have labels in their second column, or in ``labelled``. Its text side has ``labels``
+    (`Labels`)."""
 
     stop_on = "macro_f1"
-    measures = ("loss", "accuracy", "macro_f1")
+    measures: tuple[str, ...] = ("loss", "accuracy", "macro_f1")
+    labelled = 1
+    """Which column, from 0, holds the labels."""
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
@@ -62,6 +65,10 @@ class LabelTask(Task[T]):
         found: Labels = cast("Any", text).labels
         return found
 
+    def label_of(self, fields: Sequence[str]) -> str:
+        """The cell of a row's labels."""
+        return fields[self.labelled]
+
     def learn(self, settings: Mapping[str, Any], part: Part) -> T:
         text = super().learn(settings, part)
         self.admit(text, part)
@@ -75,9 +82,9 @@ class LabelTask(Task[T]):
         rows = 0
         for row in part._replace(low=0.0, high=1.0).rows():
             rows += 1
-            found = labels.split(row.fields[1])
+            found = labels.split(self.label_of(row.fields))
             if not all(found):
-                where = part.table.place(row.place, part.pick[1])
+                where = part.table.place(row.place, part.pick[self.labelled])
                 raise DataError(f"{where}: the label is empty. Give one, or leave the row out.")
             names.update(found)
         cast("Any", text).labels = labels = labels.admitting(names)

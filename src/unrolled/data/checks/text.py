@@ -21,6 +21,8 @@ _WRONG = {
     "key": "without a key that is needed",
     "type": "with something else than text in it",
     "quote": "wrongly quoted",
+    "story": "of a story that cannot be read",
+    "question": "that cannot be answered from what the row says",
 }
 
 _ODD: dict[str, tuple[Severity, str]] = {

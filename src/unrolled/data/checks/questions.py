@@ -1,0 +1,36 @@
+"""Questions about documents: whether the answers stand there, and so may be pointed at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unrolled.data.census import Census
+from unrolled.data.findings import Finding, percent
+from unrolled.data.questions import ASKED, place_of
+
+PLACES = 5
+
+
+def inside(census: Census) -> Iterator[Finding]:
+    """How many answers stand in their document: what spans and anonymous entities need of all."""
+    table = census.table
+    if table.columns != ASKED:
+        return
+    places, outside, rows = [], 0, 0
+    for row in table.rows(lambda _: None):
+        document, _, _ = row.fields[0].rpartition("\n")
+        rows += 1
+        if place_of(document, row.fields[1], None) is None:
+            outside += 1
+            places.append(table.place(row.place))
+    if not rows:
+        return
+    if not outside:
+        message = "every answer stands in its document: a span or an anonymous entity can be one (task.answer)."
+        yield Finding("note", "answers", census.split, rows, message)
+        return
+    message = (
+        f"{percent(outside / rows)} of the answers do not stand in their document: they can be told as one of a list "
+        "(task.answer=entity), not as a span or an anonymous entity."
+    )
+    yield Finding("note", "answers", census.split, outside, message, tuple(places[:PLACES]))

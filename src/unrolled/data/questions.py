@@ -1,0 +1,262 @@
+"""Questions about documents as rows of one shape, whatever file they come from; what cannot be answered is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unrolled.base.errors import DataError
+from unrolled.data import jsonlines
+from unrolled.data.formats import head
+from unrolled.data.opening import Report, Wrong, read_lines
+from unrolled.data.table import Columns, Row, Table, listed, select, wanted
+
+COLUMNS = ("story", "document", "question", "answer", "start", "candidates", "support", "kind")
+"""Of each question: what ties rows together that must not be divided, where it is asked, itself, its answers, where
+each begins in the document (a number of characters), from what it is chosen, which sentences say it, which kind it is
+of.
+Several values in a cell have tabs between; what a file does not say is empty."""
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "story": (),
+    "document": ("document", "context", "passage", "paragraph", "article", "story", "text"),
+    "question": ("question", "query"),
+    "answer": ("answer", "answers"),
+    "start": ("answer_start", "start"),
+    "candidates": ("candidates", "options", "choices"),
+    "support": ("support",),
+    "kind": ("kind", "type", "question_type"),
+}
+"""What columns are called, the likeliest first; compared in lower case."""
+
+TAB = "\t"
+LOOKED_AT = 20
+
+_ENDS = re.compile(r"(?<=[.!?…。！？])\s+")
+
+
+class Question(NamedTuple):
+    """A row of ``COLUMNS``, its cells parted."""
+
+    document: str
+    question: str
+    answers: tuple[str, ...]
+    starts: tuple[int, ...]
+    candidates: tuple[str, ...]
+    support: tuple[int, ...]
+    kind: str
+
+
+def question_of(fields: Sequence[str]) -> Question:
+    """The parts of a row that `questions` gave."""
+    _, document, question, answer, start, candidates, support, kind = fields
+    return Question(
+        document,
+        question,
+        tuple(filter(None, answer.split(TAB))),
+        tuple(map(int, start.split())),
+        tuple(filter(None, candidates.split(TAB))),
+        tuple(map(int, support.split())),
+        kind,
+    )
+
+
+def sentences(document: str) -> list[tuple[int, int]]:
+    """Spans of the sentences of a document: its lines, or where it is one line what ends in a full stop, a question or
+    an exclamation mark before white space."""
+    if "\n" in document.strip():
+        spans = [(found.start(), found.end()) for found in re.finditer(r"[^\n]+", document)]
+    else:
+        cuts = [(found.start(), found.end()) for found in _ENDS.finditer(document)]
+        spans = list(zip([0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(document)], strict=True))
+    return [(start, end) for start, end in spans if document[start:end].strip()]
+
+
+def places_of(columns: Sequence[str]) -> dict[str, int]:
+    """Which of a table's columns hold what, by their names."""
+    lower = [name.strip().casefold() for name in columns]
+    found = {
+        column: lower.index(name)
+        for column, names in NAMES.items()
+        if (name := next((name for name in names if name in lower), None)) is not None
+    }
+    if "story" in lower and found.get("document") != lower.index("story"):
+        found["story"] = lower.index("story")
+    return found
+
+
+def questions(table: Table, *, answered: bool = True, inside: bool = False) -> Table:
+    """The table as one of ``COLUMNS``. By the names of its columns, else the first three are document, question and
+    answer.
+
+    ``answered``: a row without an answer is wrong. ``inside``: so is an answer that does not stand in its document.
+    DataError where the table has too few columns.
+    """
+    if table.columns == COLUMNS:
+        return table
+    places = places_of(table.columns)
+    needed = ("document", "question", "answer") if answered else ("document", "question")
+    if not all(name in places for name in needed):
+        if len(table.columns) < len(needed) or any(name in places for name in needed):
+            missing = ", ".join(name for name in needed if name not in places)
+            raise DataError(
+                f"{table.path}: no column is called {missing}; there are {listed(table.columns)}. Name the columns "
+                f"{', '.join(needed)} in a first row, or give just these in that order: --columns 1,2,3."
+            )
+        places = {name: place for place, name in enumerate(("document", "question", "answer")[: len(table.columns)])}
+
+    def read(report: Report) -> Iterator[Row]:
+        for row in table.rows(report):
+            fields = _fields(row.fields, places)
+            wrong = fault(fields, answered=answered, inside=inside)
+            if wrong is None:
+                yield Row(row.place, fields)
+            else:
+                report(Wrong(table.path, row.place, "question", wrong))
+
+    return replace(table, columns=COLUMNS, read=read)
+
+
+ASKED = ("document and question", "answer")
+
+
+def paired(table: Table) -> Table:
+    """The table as pairs: document and question, a line feed between, and the answer."""
+    whole = questions(table)
+
+    def read(report: Report) -> Iterator[Row]:
+        for row in whole.rows(report):
+            one = question_of(row.fields)
+            asked = " ".join(one.question.split("\n"))
+            yield Row(row.place, (f"{one.document}\n{asked}", one.answers[0]))
+
+    return replace(whole, columns=ASKED, read=read)
+
+
+def _fields(cells: Sequence[str], places: Mapping[str, int]) -> tuple[str, ...]:
+    found = {column: cells[place].strip() for column, place in places.items()}
+    document = found.get("document", "")
+    if TAB not in found.get("candidates", ""):
+        found["candidates"] = TAB.join(one.strip() for one in found.get("candidates", "").split("|") if one.strip())
+    return tuple(found.get(column, document if column == "story" else "") for column in COLUMNS)
+
+
+def fault(fields: Sequence[str], *, answered: bool, inside: bool = False) -> str | None:
+    """What is wrong with a row of ``COLUMNS``, in a sentence; None where nothing is."""
+    _, document, question, answer, start, candidates, support, _ = fields
+    for name, text in (("document", document), ("question", question)):
+        if not text.strip():
+            return f"the {name} is empty. Write it, or leave the row out."
+    answers = [one for one in answer.split(TAB) if one]
+    if answered and not answers:
+        return "the answer is empty. Write it, or leave the row out."
+    if not all(word.isdecimal() for word in f"{start} {support}".split()):
+        return f"where the answer begins and what supports it are whole numbers from 0; '{start or support}' was given."
+    chosen = [one for one in candidates.split(TAB) if one]
+    if chosen and answers and answers[0] not in chosen:
+        return f"the answer '{answers[0][:60]}' is not among its candidates ({listed(chosen, 6)})."
+    if any(int(word) >= len(sentences(document)) for word in support.split()):
+        last = len(sentences(document))
+        return f"sentence {support.split()[-1]} is said to support it; the document has {last}, counted from 0."
+    return _misplaced(document, answers, [int(word) for word in start.split()], inside=inside)
+
+
+def _misplaced(document: str, answers: Sequence[str], starts: Sequence[int], *, inside: bool) -> str | None:
+    if starts and len(starts) != len(answers):
+        return f"{len(answers)} answers and {len(starts)} places where they begin; give as many of both."
+    for one, at in zip(answers, starts, strict=False):
+        if document[at : at + len(one)] != one:
+            found = document[at : at + len(one)]
+            return f"the answer '{one[:60]}' is said to begin at character {at}, where '{found[:60]}' stands."
+    if inside and answers and place_of(document, answers[0], None) is None:
+        return f"the answer '{answers[0][:60]}' does not stand in the document, and is to be found there."
+    return None
+
+
+def place_of(document: str, answer: str, start: int | None) -> tuple[int, int] | None:
+    """The span of an answer in its document: at ``start``, else the first place where it stands as whole words, as it
+    is written or else in other case; None where it stands nowhere."""
+    if start is not None:
+        return start, start + len(answer)
+    for flags in (re.NOFLAG, re.IGNORECASE):
+        found = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", document, flags)
+        if found:
+            return found.span()
+    return None
+
+
+# --- JSON lines -------------------------------------------------------------------------------------------------------
+
+
+def open_questions(path: Path, columns: Columns = None) -> Table:
+    """JSON lines with a document and a question each: ``answer`` a text, or ``answers`` as SQuAD has them
+    ({"text": […], "answer_start": […]}); ``candidates`` a list."""
+    head(path)
+    names = COLUMNS[1:]
+    indices = select(path, names, wanted(columns))
+
+    def read(report: Report) -> Iterator[Row]:
+        for number, text in read_lines(path, report):
+            if not text or not text.strip():
+                continue
+            try:
+                fields = _parsed(jsonlines.parse(text))
+            except jsonlines.Unusable as problem:
+                report(Wrong(path, number, problem.kind, problem.message))
+                continue
+            yield Row(number, tuple([fields[index] for index in indices]))
+
+    return Table(path, tuple(names[index] for index in indices), read, "jsonl", (path,))
+
+
+def _parsed(tree: Mapping[str, Any]) -> tuple[str, ...]:
+    lower = {key.casefold(): value for key, value in tree.items()}
+    given: dict[str, Any] = {column: _first(lower, names) for column, names in NAMES.items()}
+    answers, starts, found = given["answer"], given["start"], given["answer"]
+    if isinstance(found, Mapping):
+        answers, starts = found.get("text"), found.get("answer_start")
+    elif isinstance(found, list) and all(isinstance(one, Mapping) for one in found):
+        answers, starts = [one.get("text") for one in found], [one.get("answer_start") for one in found]
+    texts = _texts("answer", answers)
+    kept = {text: place for place, text in reversed(list(enumerate(texts)))}  # each text once, at its first place
+    at = _texts("answer_start", starts)
+    return (
+        TAB.join(_texts("document", given["document"])),
+        TAB.join(_texts("question", given["question"])),
+        TAB.join(text for text in dict.fromkeys(texts)),
+        " ".join(at[kept[text]] for text in dict.fromkeys(texts) if kept[text] < len(at)),
+        TAB.join(_texts("candidates", given["candidates"])),
+        " ".join(_texts("support", given["support"])),
+        TAB.join(_texts("kind", given["kind"])),
+    )
+
+
+def _first(tree: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((tree[name] for name in names if name in tree), None)
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    """A text, a list of texts or nothing, as a list."""
+    if value is None:
+        return []
+    return [
+        jsonlines.field(one, name).replace(TAB, " ").strip() for one in (value if isinstance(value, list) else [value])
+    ]
+
+
+def is_questions(path: Path) -> bool:
+    """Whether a file's first lines are JSON objects with a document and a question, and no label."""
+    lines = [text for _, text in islice(read_lines(path, lambda _: None), LOOKED_AT) if text and text.strip()]
+    for text in lines:
+        try:
+            tree = jsonlines.parse(text)
+        except jsonlines.Unusable:
+            continue
+        names = {key.casefold() for key in tree}
+        found = all(names.intersection(NAMES[name]) for name in ("document", "question"))
+        return found and not names & {"label", "class", "category"}
+    return False

@@ -1,0 +1,49 @@
+"""How good answers to questions are: exact match and F1 of words as SQuAD has them; where spans lie."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+LONGEST = 30
+"""Symbols of the longest span that is answered with."""
+
+
+def normalised(text: str) -> str:
+    """Lower case, no punctuation, no English articles, single spaces (Rajpurkar et al. 2016, arXiv:1606.05250)."""
+    text = "".join(character for character in text.lower() if character not in string.punctuation)
+    return " ".join(re.sub(r"\b(?:a|an|the)\b", " ", text).split())
+
+
+def exact_match(answer: str, wanted: Sequence[str]) -> float:
+    """1 where an answer is one of the ``wanted`` ones, both normalised, else 0."""
+    return float(any(normalised(answer) == normalised(one) for one in wanted))
+
+
+def token_f1(answer: str, wanted: Sequence[str]) -> float:
+    """The best F1 of an answer's words against those of one of the ``wanted`` ones, both as bags, normalised."""
+    return max((_f1(normalised(answer).split(), normalised(one).split()) for one in wanted), default=0.0)
+
+
+def _f1(answer: list[str], wanted: list[str]) -> float:
+    if not answer or not wanted:
+        return float(answer == wanted)
+    shared = sum((Counter(answer) & Counter(wanted)).values())
+    return 2 * shared / (len(answer) + len(wanted))
+
+
+def best_spans(first: np.ndarray, last: np.ndarray, count: int = 1) -> list[tuple[int, int, float]]:
+    """The likeliest spans (first, last symbol, probability), the likeliest first, of the probabilities of both ends
+    [positions]: p(i, j) ∝ first_i last_j over i ≤ j < i + LONGEST."""
+    joint = np.triu(np.outer(first, last).astype(np.float64))
+    joint -= np.triu(joint, LONGEST)
+    total = joint.sum()
+    if not total:
+        return [(int(first.argmax()), int(first.argmax()), 0.0)]
+    order = np.argsort(-joint, axis=None, kind="stable")[:count]
+    places = [divmod(int(place), joint.shape[1]) for place in order]
+    return [(i, j, float(joint[i, j] / total)) for i, j in places if joint[i, j] > 0]

@@ -1,0 +1,42 @@
+"""Exact match and F1 as SQuAD has them; spans against every span there is."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unrolled.tasks.reading_scores import LONGEST, best_spans, exact_match, normalised, token_f1
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [("The  cat!", "cat"), ("an A-team", "ateam"), ("Theatre, a U.S. the", "theatre us"), ("12 %", "12"), ("the", "")],
+)
+def test_texts_are_compared_without_case_marks_and_articles(text, found):
+    assert normalised(text) == found
+
+
+def test_scores_are_those_of_the_paper_s_script():
+    assert exact_match("the Cat.", ["dog", "cat"]) == 1.0
+    assert exact_match("cats", ["cat"]) == 0.0
+    assert token_f1("the red cat", ["a cat"]) == pytest.approx(2 * (1 / 2 * 1) / (1 / 2 + 1))
+    assert token_f1("cat cat", ["cat"]) == pytest.approx(2 * (1 / 2 * 1) / (1 / 2 + 1)), "bags of words"
+    assert token_f1("red dog", ["cat", "big red dog"]) == pytest.approx(2 * (1 * 2 / 3) / (1 + 2 / 3))
+    assert token_f1("dog", ["cat"]) == 0.0
+    assert (token_f1("the", ["a"]), token_f1("the", ["cat"])) == (1.0, 0.0)
+
+
+@given(st.integers(1, 40), st.integers(0, 10**6))
+def test_the_best_spans_are_found_among_all(size, seed):
+    draw = np.random.default_rng(seed)
+    first, last = (draw.dirichlet(np.ones(size)).astype(np.float32) for _ in range(2))
+    every = {(i, j): float(first[i]) * float(last[j]) for i in range(size) for j in range(i, min(size, i + LONGEST))}
+    found = best_spans(first, last, 3)
+    order = sorted(every, key=lambda span: -every[span])[:3]
+    assert [span[:2] for span in found] == order
+    assert [span[2] for span in found] == pytest.approx([every[span] / sum(every.values()) for span in order], rel=1e-4)
+
+
+def test_where_no_span_is_possible_the_first_symbol_is_one():
+    first, last = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
+    assert best_spans(first, last) == [(2, 2, 0.0)]
