@@ -11,6 +11,8 @@ elmo  a folder with ud_english-ewt and lm_war_and_peace  →  text.txt, a senten
       train-1000.conllu, dev.conllu, test.conllu: a thousand drawn sentences to learn tags from, and all others
 digits  train.tar.gz and test.tar.gz of the Free Spoken Digit Dataset  →  train.tsv, valid.tsv, test.tsv and folders of
         the recordings that they name: 2 to 5 digits of one speaker with silence between, and their words
+strips  images-idx3-ubyte.gz and labels-idx1-ubyte.gz of MNIST  →  train.tsv, valid.tsv, test.tsv and folders of the
+        images that they name: 2 to 5 digits side by side, and their words; PART-boxes.tsv: where each digit stands
 """
 
 from __future__ import annotations
@@ -189,10 +191,65 @@ def digits(folder: Path, out: Path) -> None:
 
 
 RATE = 8000
+"""Samples a second."""
 
 
 def silence(draw: random.Random) -> bytes:
     return bytes(2 * int(draw.uniform(0, SILENCE) * RATE))
+
+
+STRIPS = {"train": (20_000, 5500), "valid": (500, 500), "test": (1000, 1000)}
+"""Strips of each part, and the images that they are made of; the images are drawn once, no two parts share one."""
+SIDE, HIGH, MARGIN = 28, 36, 4
+"""Pixels: of an image, of a strip's height, and from an image's border to the box that its digit fills."""
+
+
+def idx(path: Path) -> tuple[list[int], bytes]:
+    """Sizes and bytes of an array in MNIST's own format."""
+    if not path.is_file():
+        sys.exit(f"{path} is not there. FOLDER is the data set's own folder, the one with its files.")
+    with gzip.open(path) as file:
+        whole = file.read()
+    sizes = [int.from_bytes(whole[4 * place : 4 * place + 4], "big") for place in range(1, whole[3] + 1)]
+    return sizes, whole[4 * (1 + whole[3]) :]
+
+
+def strips(folder: Path, out: Path) -> None:
+    """Digits with gaps of -4 to 6 pixels between their images, up to 4 pixels up or down, and varying ends."""
+    from PIL import Image, ImageChops
+
+    (count, *_), pixels = idx(folder / "images-idx3-ubyte.gz")
+    _, labels = idx(folder / "labels-idx1-ubyte.gz")
+    size = SIDE * SIDE
+    images = [Image.frombytes("L", (SIDE, SIDE), pixels[place * size : (place + 1) * size]) for place in range(count)]
+    order = random.Random(0).sample(range(count), count)
+    out.mkdir(parents=True, exist_ok=True)
+    for seed, (part, (number, own)) in enumerate(STRIPS.items(), 1):
+        draw, pool = random.Random(seed), order[:own]
+        del order[:own]
+        (out / part).mkdir(exist_ok=True)
+        rows, boxes = ["image\tcaption\n"], ["image\tboxes\n"]
+        for strip in range(number):
+            chosen = draw.choices(pool, k=draw.randint(2, 5))
+            lefts, end = [], draw.randint(0, 8)
+            for _ in chosen:
+                lefts.append(end)
+                end += SIDE + draw.randint(-4, 6)
+            width = lefts[-1] + SIDE + draw.randint(0, 8)
+            drawn, where = Image.new("L", (width, HIGH)), []
+            for place, left in zip(chosen, lefts, strict=True):
+                top = draw.randint(0, HIGH - SIDE)
+                layer = Image.new("L", (width, HIGH))
+                layer.paste(images[place], (left, top))
+                drawn = ImageChops.lighter(drawn, layer)
+                edges = (left + MARGIN, top + MARGIN, left + SIDE - MARGIN, top + SIDE - MARGIN)
+                where.append(",".join(map(str, edges)))
+            name = f"{part}/{strip:05}.png"
+            drawn.save(out / name)
+            rows.append(f"{name}\t{' '.join(DIGITS[labels[place]] for place in chosen)}\n")
+            boxes.append(f"{name}\t{' '.join(where)}\n")
+        (out / f"{part}.tsv").write_text("".join(rows), encoding="utf-8")
+        (out / f"{part}-boxes.tsv").write_text("".join(boxes), encoding="utf-8")
 
 
 PARTS = ("train", "dev", "test")
@@ -211,7 +268,7 @@ def forms(block: str) -> list[str]:
 
 if __name__ == "__main__":
     kinds = {"scan": scan, "shakespeare": shakespeare, "alibi": alibi, "elmo": elmo}
-    kinds |= {"cmudict": cmudict, "scitldr": scitldr, "digits": digits}
+    kinds |= {"cmudict": cmudict, "scitldr": scitldr, "digits": digits, "strips": strips}
     if len(sys.argv) != 4 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     kinds[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

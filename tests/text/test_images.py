@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from unrolled.base.errors import DataError, MissingPartError, UsageError
-from unrolled.text.images import ImageReader, ImageSettings, reader_of
-from unrolled.text.pixels import array_of, flat, in_grey, read_pixels, sized, unflat
+from unrolled.text.images import ImageReader
+from unrolled.text.pixels import array_of, in_grey, read_pixels, sized
+from unrolled.text.reading import Reader
 
 MOST = 1_000_000
 RED = np.array([[[255, 0, 0], [0, 255, 0], [9, 9, 9]], [[0, 0, 255], [7, 7, 7], [1, 2, 3]]], np.uint8)
@@ -135,11 +136,6 @@ def test_without_pillow_the_message_says_what_to_install(monkeypatch):
         read_pixels("a.png", MOST)
 
 
-def test_a_stored_row_tells_its_shape():
-    np.testing.assert_array_equal(unflat(flat(RED)), RED)
-    assert flat(RED).dtype == np.uint16 and flat(RED)[:3].tolist() == [2, 3, 3]
-
-
 def test_images_are_brought_to_a_size_as_pillow_does_it():
     draw = np.random.default_rng(1).integers(0, 256, (12, 20, 3)).astype(np.uint8)
     image = Image.fromarray(draw)
@@ -151,7 +147,9 @@ def test_images_are_brought_to_a_size_as_pillow_does_it():
 
 def learnt(folder, *arrays, **given):
     paths = [saved(folder, f"{place}.png", Image.fromarray(array)) for place, array in enumerate(arrays)]
-    return reader_of(given, [*paths, paths[0]]), paths
+    reader = ImageReader(**given)
+    reader.learn([*paths, paths[0]])
+    return reader, paths
 
 
 def test_a_reader_learns_the_scale_and_whether_there_is_colour(tmp_path):
@@ -162,32 +160,46 @@ def test_a_reader_learns_the_scale_and_whether_there_is_colour(tmp_path):
     np.testing.assert_allclose(reader.mean, flattened.mean(axis=0))
     np.testing.assert_allclose(reader.deviation, flattened.std(axis=0))
     assert reader.channels == 3 and reader.kept is None
-    np.testing.assert_array_equal(unflat(reader.encode_ids(paths)[1]), arrays[1])
+    row = reader.encode_ids(paths)[1]
+    assert row.dtype == np.uint16 and row[:2].tolist() == [6, 3]
+    np.testing.assert_array_equal(reader.stored(row), arrays[1])
     grey = np.repeat(arrays[0][:, :, :1], 3, axis=2)
     reader, paths = learnt(tmp_path, grey)
-    assert reader.channels == 1 and reader.read(paths[0]).shape == (3, 4, 1)
+    assert reader.channels == 1 and reader.scaled(paths[0]).shape == (3, 4, 1)
     assert learnt(tmp_path, grey, colour="colour")[0].channels == 3
-    assert learnt(tmp_path, arrays[0], colour="grey")[0].read(paths[0]).shape == (3, 4, 1)
+    assert learnt(tmp_path, arrays[0], colour="grey")[0].scaled(paths[0]).shape == (3, 4, 1)
 
 
 def test_where_all_are_of_one_size_others_are_refused(tmp_path):
     reader, _ = learnt(tmp_path, RED, RED)
     other = saved(tmp_path, "other.png", Image.new("RGB", (5, 7)))
     with pytest.raises(DataError, match=r"other.png: 5 × 7 pixels, and all training images have 3 × 2. Bring it to"):
-        reader.read(other)
+        reader.scaled(other)
     fitted, _ = learnt(tmp_path, RED, RED, height=4, width=9)
-    assert fitted.read(other).shape == (4, 9, 3)
+    assert fitted.scaled(other).shape == (4, 9, 3)
 
 
 def test_a_reader_is_saved_whole(tmp_path):
     reader, paths = learnt(tmp_path, RED, height=5)
     reader.save(tmp_path / "images.json")
-    again = ImageReader.load(tmp_path / "images.json")
-    assert again.fingerprint() == reader.fingerprint() and again.settings == ImageSettings(height=5)
-    np.testing.assert_array_equal(again.read(paths[0]), reader.read(paths[0]))
+    again = Reader.load(tmp_path / "images.json")
+    assert again.fingerprint() == reader.fingerprint() and again.settings == ImageReader(height=5).settings
+    np.testing.assert_array_equal(again.scaled(paths[0]), reader.scaled(paths[0]))
     (tmp_path / "images.json").write_text("{}")
-    with pytest.raises(DataError, match=r"images.json: damaged, it does not hold the scale of the images"):
-        ImageReader.load(tmp_path / "images.json")
+    with pytest.raises(DataError, match=r"images.json: damaged, it does not hold the reader of the source"):
+        Reader.load(tmp_path / "images.json")
+
+
+def test_images_of_different_sizes_stand_side_by_side():
+    small = np.full((3, 2, 1), 7, np.uint8)
+    reader = ImageReader(colour="grey")
+    reader.stride = 2
+    pixels, mask = reader.padded([RED[:, :, :1], small])
+    assert pixels.shape == (2, 3, 3, 2) and pixels.dtype == np.float32
+    np.testing.assert_array_equal(pixels[0, :2, :, :1], RED[:, :, :1])
+    np.testing.assert_array_equal(pixels[1, :, :, 0] == 7, pixels[1, :, :, 1] == 1)
+    assert pixels[:, :, :, 1].sum(axis=(1, 2)).tolist() == [6, 6]
+    assert mask.tolist() == [[True, True], [True, True]]  # 1 × 2 places and 2 × 1
 
 
 def test_arrays_are_taken_as_pixels():

@@ -172,7 +172,7 @@ class Batches:
         """The padded tensors of ``rows``."""
         columns = []
         for column in self.store.columns:
-            limit = self._max_length if column in self._sides else None
+            limit = self._max_length if column in self._sides and not self._drop else None
             columns.append([row[:limit] for row in self.store.take(column, rows)])
         return self._collate(columns, rows)
 

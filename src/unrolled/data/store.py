@@ -268,6 +268,10 @@ def _batch(chunk: _Chunk, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _lists(rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:
+    if rows and isinstance(rows[0], np.ndarray) and rows[0].dtype == kind.value_type.to_pandas_dtype():
+        ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        if ends[-1] <= np.iinfo(np.int32).max:
+            return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(np.concatenate(rows)))
     if rows and not isinstance(rows[0], list) and kind.value_type != pa.float32():
         rows = [np.asarray(row).tolist() for row in rows]
     return pa.array(rows, kind)

@@ -81,8 +81,8 @@ def check_size(path: str, size: tuple[int, int], most: int) -> None:
 
 def _too_many(path: str, count: str, most: int) -> str:
     return (
-        f"{path}: {count} pixels; at most {most:,} are unpacked (text.most_pixels). Make the image smaller, or raise "
-        f"the setting (up to {CEILING:,}) if you trust the file."
+        f"{path}: {count} pixels; at most {most:,} are unpacked (text.source.most_pixels). Make the image smaller, or "
+        f"raise the setting (up to {CEILING:,}) if you trust the file."
     )
 
 
@@ -123,17 +123,6 @@ def _plain(path: str, image: Image) -> Pixels:
     kind = "L" if image.mode in _GREY else "RGB"
     found = np.asarray(image.convert(kind))
     return found[:, :, None] if found.ndim == 2 else found
-
-
-def flat(pixels: Pixels) -> NDArray[np.uint16]:
-    """Height, width, channels, and the pixels row by row."""
-    return np.concatenate([np.array(pixels.shape, np.uint16), pixels.ravel().astype(np.uint16)])
-
-
-def unflat(row: NDArray[Any]) -> Pixels:
-    """What ``flat`` was given."""
-    height, width, channels = (int(number) for number in row[:3])
-    return np.asarray(row[3:]).reshape(height, width, channels).astype(np.uint8)
 
 
 def sized(pixels: Pixels, height: int | None, width: int | None) -> Pixels:
