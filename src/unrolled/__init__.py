@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
     from unrolled.pipeline import (
+        Captioner,
         LanguageModel,
         Model,
         QuestionAnswerer,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "train": ("unrolled.runs", "train"),
+    "Captioner": ("unrolled.pipeline", "Captioner"),
     "Classifier": ("unrolled.runs.estimator", "Classifier"),
     "Forecaster": ("unrolled.runs.forecast_estimator", "Forecaster"),
     "Model": ("unrolled.pipeline", "Model"),
@@ -46,6 +48,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "Captioner",
     "Classifier",
     "Explanation",
     "Forecaster",

@@ -10,7 +10,7 @@ from torch.nn import functional
 from unrolled.base.errors import SettingsError
 from unrolled.layers import ATTENTIONS
 from unrolled.layers.attention import Gated
-from unrolled.models import GRIDS, JITTERS, Regions
+from unrolled.models import GRIDS, JITTERS, ImageFront
 from unrolled.models.grids import BatchNorm, GroupNorm
 from unrolled.models.jitters import moved
 
@@ -27,10 +27,11 @@ def padded(dtype=torch.float64):
     """Four images of different sizes with rubbish behind them, and their mask."""
     torch.manual_seed(1)
     height, width = (max(side) for side in zip(*SIZES, strict=True))
-    images = 100 * torch.rand(len(SIZES), height, width, 3, dtype=dtype)
+    images = 100 * torch.rand(len(SIZES), height, width, 4, dtype=dtype)
     mask = torch.zeros(len(SIZES), height, width, dtype=torch.bool)
     for row, (own_height, own_width) in enumerate(SIZES):
         mask[row, :own_height, :own_width] = True
+    images[:, :, :, 3] = mask
     return images, mask
 
 
@@ -38,7 +39,7 @@ def padded(dtype=torch.float64):
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
 def test_padding_and_neighbours_change_nothing(grid, positions):
     images, mask = padded()
-    regions = Regions(3, grid=grid, positions=positions).double().eval()
+    regions = ImageFront(3, grid=grid, positions=positions).double().eval()
     together = regions(images, mask)
     for row, (height, width) in enumerate(SIZES):
         alone = regions(images[row : row + 1, :height, :width], mask[row : row + 1, :height, :width])
@@ -96,27 +97,27 @@ def test_a_batch_norm_counts_real_places_alone():
 
 def test_the_scale_comes_first():
     images, mask = padded()
-    regions = Regions(3, grid={"kind": "convolutional", "sizes": [4]}).double().eval()
+    regions = ImageFront(3, grid={"kind": "convolutional", "sizes": [4]}).double().eval()
     regions.scale([1.0, 2.0, 3.0], [4.0, 5.0, 6.0])
     found = regions(images, mask)
-    plain = Regions(3, grid={"kind": "convolutional", "sizes": [4]}).double().eval()
+    plain = ImageFront(3, grid={"kind": "convolutional", "sizes": [4]}).double().eval()
     plain.load_state_dict(regions.state_dict())  # the scale is no weight
     plain.scale([0.0] * 3, [1.0] * 3)
-    scaled = (images - torch.tensor([1.0, 2.0, 3.0])) / torch.tensor([4.0, 5.0, 6.0])
+    scaled = (images - torch.tensor([1.0, 2.0, 3.0, 0.0])) / torch.tensor([4.0, 5.0, 6.0, 1.0])
     torch.testing.assert_close(found.vectors, plain(scaled, mask).vectors)
 
 
 def test_positions_tell_places_of_one_colour_apart():
-    image, mask = torch.full((1, 16, 16, 1), 80.0), torch.ones(1, 16, 16, dtype=torch.bool)
+    image, mask = torch.tensor([80.0, 1.0]).expand(1, 16, 16, 2), torch.ones(1, 16, 16, dtype=torch.bool)
     for positions, apart in (("none", False), ("sinusoidal", True), ("learned", True)):
-        regions = Regions(1, grid={"kind": "convolutional", "sizes": [4, 4]}, positions=positions).eval()
+        regions = ImageFront(1, grid={"kind": "convolutional", "sizes": [4, 4]}, positions=positions).eval()
         inner = regions(image, mask).vectors[0].unflatten(0, (4, 4))[1:3, 1:3].flatten(0, 1)
         assert (inner - inner[0]).abs().max().gt(1e-4) == apart, positions
 
 
 def test_pixels_moved_by_whole_steps_are_those_pixels():
     images, mask = padded()
-    pixels = images.movedim(3, 1)
+    pixels = images[..., :3].movedim(3, 1)
     still = torch.eye(2, dtype=torch.float64).expand(4, 2, 2)
     found = moved(pixels, mask, still, torch.tensor([[1.0, 2.0]], dtype=torch.float64).expand(4, 2))
     for row, (height, width) in enumerate(SIZES):
@@ -137,7 +138,7 @@ def test_an_image_turned_by_a_quarter_is_torchs_rot90():
 def test_jitter_acts_in_training_alone(setting):
     torch.manual_seed(5)
     images, mask = padded(torch.float32)
-    regions = Regions(3, grid={"kind": "convolutional", "sizes": [4]}, jitter={"kind": "affine", **setting})
+    regions = ImageFront(3, grid={"kind": "convolutional", "sizes": [4]}, jitter={"kind": "affine", **setting})
     first, second = regions.train()(images, mask).vectors, regions(images, mask).vectors
     assert (first - second).abs().max() > 1e-3
     first, second = regions.eval()(images, mask).vectors, regions(images, mask).vectors
@@ -164,7 +165,7 @@ def test_wrong_settings_are_named():
         ({"kind": "convolutional", "sizes": []}, r"\[grid.sizes\]"),
     ):
         with pytest.raises(SettingsError, match=message):
-            Regions(1, grid=grid)
+            ImageFront(1, grid=grid)
 
 
 def test_a_gate_scales_what_is_read_and_not_where():

@@ -28,6 +28,10 @@ def evaluate(
     links: Annotated[
         str | None, typer.Option(help="Gold word links, line by line (0-0 1-2 2p3): adds the alignment error rate.")
     ] = None,
+    boxes: Annotated[
+        str | None,
+        typer.Option(help="Captions: a table of images and a box for each word: adds whether attention lies there."),
+    ] = None,
     compare: Annotated[
         str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")
     ] = None,
@@ -64,6 +68,7 @@ def evaluate(
         "score": score or None,
         "references": references,
         "links": links,
+        "boxes": boxes,
         "compare": other,
         "by_length": by_length,
         "ngram": ngram,

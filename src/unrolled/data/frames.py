@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 class NumberRows(Rows):
     """A store whose ``column`` is flat arrays (`unrolled.text.reading.flat`), each as ``stored`` makes it again.
 
-    ``axes``: how many they have. The length of a row is how many positions all its axes but the last have.
+    ``axes``: how many they have. The length of a row is how many positions all its axes but the last have,
+    ``counted`` of them as one.
     """
 
-    def __init__(self, store: Store, column: str, stored: Callable[[np.ndarray], np.ndarray], axes: int) -> None:
+    def __init__(
+        self, store: Store, column: str, stored: Callable[[np.ndarray], np.ndarray], axes: int, counted: int = 1
+    ) -> None:
+        self.counted = counted
         self.store, self.columns = store, store.columns
         self.column, self.stored, self.axes = column, stored, axes
         self.channels = int(store.take(column, [0])[0][axes - 2]) if len(store) else 1
@@ -31,7 +35,10 @@ class NumberRows(Rows):
 
     def lengths(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         found = self.store.lengths(column, start, stop)
-        return (found - (self.axes - 1)) // np.int32(self.channels) if column == self.column else found
+        if column != self.column:
+            return found
+        positions = (found - (self.axes - 1)) // np.int32(self.channels)
+        return -(-positions // np.int32(self.counted))
 
     def places(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         return self.store.places(rows)

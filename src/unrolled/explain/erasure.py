@@ -96,14 +96,16 @@ def _score(model: Scorer, group: Sequence[tuple[int, int]], cases: Sequence[Case
     return values.float().cpu().numpy().astype(np.float64)
 
 
-def faithfulness(weights: Sequence[np.ndarray], effects: Sequence[np.ndarray] | None = None) -> dict[str, Measure]:
+def faithfulness(
+    weights: Sequence[np.ndarray], effects: Sequence[np.ndarray] | None = None, *, part: str = "source word"
+) -> dict[str, Measure]:
     """Honest numbers about attention rows, each beside what chance gives, over all sentences given.
 
     ``weights`` and ``effects`` (from ``erase``) are [target words, source words], one pair a sentence. Keys:
     ``sharpness``, and with effects ``top_agreement``, ``rank_correlation`` and ``top_drop``. Target words of
-    one-word sources are left out: there is nothing to choose.
+    one-word sources are left out: there is nothing to choose. ``part``: what of a source is erased, in words.
     """
-    measures = {"sharpness": _sharpness([row for one in weights for row in one if len(row) > 1])}
+    measures = {"sharpness": _sharpness([row for one in weights for row in one if len(row) > 1], part)}
     if effects is None:
         return measures
     pairs = [
@@ -112,7 +114,7 @@ def faithfulness(weights: Sequence[np.ndarray], effects: Sequence[np.ndarray] | 
         for row, effect in zip(one, other, strict=True)
         if len(row) > 1
     ]
-    return {**_agreement(pairs), **measures}
+    return {**_agreement(pairs, part), **measures}
 
 
 def entropy(row: np.ndarray) -> float:
@@ -136,20 +138,21 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     return below + (equal + 1) / 2
 
 
-def _sharpness(rows: Sequence[np.ndarray]) -> Measure:
+def _sharpness(rows: Sequence[np.ndarray], part: str) -> Measure:
     if not rows:
-        return Measure(None, 0.0, 0, "No target word had more than one source word to choose from.")
+        return Measure(None, 0.0, 0, f"No target word had more than one {part} to choose from.")
     value = float(np.mean([1 - entropy(row) / np.log2(len(row)) for row in rows]))
     sentence = (
-        f"Attention is {value:.0%} as sharp as it could be (0 %: spread evenly; 100 %: on one word only). "
+        f"Attention is {value:.0%} as sharp as it could be (0 %: spread evenly; 100 %: on one {part.split()[-1]} "
+        "only). "
         "Sharp is easy to read, not by itself true."
     )
     return Measure(value, 0.0, len(rows), sentence, "%")
 
 
-def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Mapping[str, Measure]:
+def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]], part: str) -> Mapping[str, Measure]:
     if not pairs:
-        nothing = Measure(None, None, 0, "No target word had more than one source word to choose from.")
+        nothing = Measure(None, None, 0, f"No target word had more than one {part} to choose from.")
         return {"top_agreement": nothing, "rank_correlation": nothing, "top_drop": nothing}
     top = [_same_top(row, effect) for row, effect in pairs]
     chance = float(np.mean([1 / len(row) for row, _ in pairs]))
@@ -162,16 +165,16 @@ def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Mapping[str, M
             share,
             chance,
             len(pairs),
-            f"For {share:.0%} of the target words the most attended source word is also the one whose removal hurts "
+            f"For {share:.0%} of the target words the most attended {part} is also the one whose removal hurts "
             f"most (picking at random: {chance:.0%}).",
             "%",
         ),
-        "rank_correlation": _correlation(found, len(pairs)),
+        "rank_correlation": _correlation(found, len(pairs), part),
         "top_drop": Measure(
             float(np.mean(drops)),
             float(np.mean(others)),
             len(pairs),
-            f"Without its most attended source word a target word loses {np.mean(drops):.2f} nats of log-probability; "
+            f"Without its most attended {part} a target word loses {np.mean(drops):.2f} nats of log-probability; "
             f"without another one {np.mean(others):.2f}.",
             "nats",
         ),
@@ -184,7 +187,7 @@ def _same_top(row: np.ndarray, effect: np.ndarray) -> float:
     return float((first & second).sum() / (first.sum() * second.sum()))
 
 
-def _correlation(found: Sequence[float], asked: int) -> Measure:
+def _correlation(found: Sequence[float], asked: int, part: str) -> Measure:
     if not found:
         return Measure(None, 0.0, 0, f"All {asked} rows are constant: there is no order to compare.")
     value = float(np.mean(found))
@@ -192,6 +195,6 @@ def _correlation(found: Sequence[float], asked: int) -> Measure:
         value,
         0.0,
         len(found),
-        f"Attention orders the source words like their removal does with a rank correlation of {value:.2f} "
+        f"Attention orders the {part}s like their removal does with a rank correlation of {value:.2f} "
         "(0: no relation; 1: the same order).",
     )

@@ -17,7 +17,7 @@ from unrolled.models.pooling import POOLINGS, Pooling
 from unrolled.models.positions import POSITIONS
 from unrolled.models.reader import AnswerModel, Asked, DeepReader, Read, Reader
 from unrolled.models.readings import READINGS
-from unrolled.models.regions import Regions
+from unrolled.models.regions import ImageFront
 from unrolled.models.seq2seq import MODELS, Seq2Seq
 from unrolled.models.softmaxes import SOFTMAXES
 from unrolled.models.stepper import TorchStepper
@@ -50,6 +50,7 @@ __all__ = [
     "Forecaster",
     "HISTORIES",
     "History",
+    "ImageFront",
     "JITTERS",
     "Jitter",
     "Labelling",
@@ -63,7 +64,6 @@ __all__ = [
     "Reader",
     "Piece",
     "Pooling",
-    "Regions",
     "SOFTMAXES",
     "Seq2Seq",
     "SignalClassifier",

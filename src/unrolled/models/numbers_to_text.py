@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import torch
 from annotated_types import Ge
 from torch import Tensor
 
@@ -26,7 +27,8 @@ class NumbersToText(Writing):
 
     ``embedding_size`` is that of the target's symbols, ``dropout`` that of their vectors and of the decoder's output,
     ``word_dropout`` the probability that a symbol is read as the unknown one. ``tie``: the output layer uses the
-    embedding's weights. ``coverage_loss``: see `Writing`.
+    embedding's weights. ``coverage_loss``: see `Writing`. ``doubly_stochastic`` λ: in training λ Σ_j (1 - Σ_i α_ij)² is
+    added to each row's loss, so that no position is passed over (Xu et al. 2015, §4.2.1).
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class NumbersToText(Writing):
         dropout_kind: Literal["plain", "locked"] = "plain",
         word_dropout: Share = 0.0,
         coverage_loss: Annotated[float, Ge(0)] = 0.0,
+        doubly_stochastic: Annotated[float, Ge(0)] = 0.0,
     ) -> None:
         super().__init__()
         self.front = FRONTS.build(front, channels, where="front")
@@ -63,8 +66,20 @@ class NumbersToText(Writing):
             tie=tie,
             coverage_loss=coverage_loss,
         )
+        self.doubly_stochastic = doubly_stochastic
+        if doubly_stochastic > 0:
+            self.needs_attention("doubly_stochastic")
 
     def read(self, source: Tensor, mask: Tensor) -> Looked:
         """The numbers ``source`` [batch, …] as the front gives them."""
         read: Looked = self.front(source, mask)
         return read
+
+    def penalty(self, weights: Tensor | None, target_mask: Tensor) -> Tensor | None:
+        found = super().penalty(weights, target_mask)
+        if weights is None or not self.doubly_stochastic or not self.training:
+            return found
+        looked = weights.masked_fill(~target_mask[:, 1:].unsqueeze(2), 0.0).sum(dim=1)
+        left = torch.where(looked > 0, 1 - looked, 0.0)  # padding is never looked at
+        term = self.doubly_stochastic * left.square().sum()
+        return term if found is None else found + term

@@ -1,4 +1,4 @@
-"""From pixels to a row of vectors, one for each region of the image, which an encoder and an attention can read."""
+"""What an encoder and an attention read of an image: a row of vectors, one for each of its regions."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unrolled.base.registry import Part
 from unrolled.models.contextual import Looked
+from unrolled.models.fronts import FRONTS, Front
 from unrolled.models.grids import GRIDS
 from unrolled.models.jitters import JITTERS
 from unrolled.models.positions import POSITIONS
 
 
-class Regions(nn.Module):
+@FRONTS.register("image")
+class ImageFront(Front):
     """a_(r,c) = grid((pixels - mean) / deviation)_(r,c) + [P_r, P_c]
 
     ``positions``: the code of a row of the grid and that of a column, side by side, so that an attention can tell
@@ -50,16 +52,18 @@ class Regions(nn.Module):
         self.mean = torch.tensor(mean, dtype=torch.float32, device=self.mean.device)
         self.deviation = torch.tensor(deviation, dtype=torch.float32, device=self.mean.device)
 
-    def forward(self, given: Tensor, mask: Tensor) -> Looked:
-        """Images ``given`` [batch, height, width, channels], 0 to 255, and ``mask`` bool [batch, height, width].
+    def forward(self, given: Tensor, mask: Tensor) -> Looked:  # noqa: ARG002
+        """Images ``given`` [batch, height, width, channels + 1], 0 to 255, the last channel 1 where a pixel is real.
 
-        Vectors [batch, regions, size], row by row of each image's own grid, the real ones first.
+        Vectors [batch, regions, size], row by row of each image's own grid, the real ones first, and which are real:
+        what a reader says of an image's places before (``mask``) and the front sees for itself.
         """
-        scaled = ((given - self.mean) / self.deviation).movedim(3, 1)
+        real = given[..., -1] > 0
+        scaled = ((given[..., :-1] - self.mean) / self.deviation).movedim(3, 1)
         if self.training:
-            scaled = self.jitter(scaled, mask)
-        seen, real = self.grid(scaled, mask)
-        return _in_rows(self._placed(seen).flatten(2).transpose(1, 2), real.flatten(1))
+            scaled = self.jitter(scaled, real)
+        seen, places = self.grid(scaled, real)
+        return _in_rows(self._placed(seen).flatten(2).transpose(1, 2), places.flatten(1))
 
     def _placed(self, seen: Tensor) -> Tensor:
         """Vectors [batch, size, rows, columns] that know where they are."""
@@ -76,8 +80,8 @@ class Regions(nn.Module):
 def _in_rows(vectors: Tensor, real: Tensor) -> Looked:
     """``vectors`` [batch, places, size] with the real places of each row moved to its front, in their order."""
     if torch.compiler.is_compiling() or bool(real.all()):
-        return Looked(vectors, real, None)
+        return Looked(vectors, real)
     order = real.logical_not().to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(dim=1).max())]
     mask = real.gather(1, order)
     found = vectors.gather(1, order.unsqueeze(2).expand(-1, -1, vectors.shape[2]))
-    return Looked(found.masked_fill(~mask.unsqueeze(2), 0.0), mask, None)
+    return Looked(found.masked_fill(~mask.unsqueeze(2), 0.0), mask)

@@ -1,5 +1,6 @@
 """Trained models: one facade a task, whose methods are the verbs that the task has."""
 
+from unrolled.pipeline.captioner import Captioner
 from unrolled.pipeline.contextual_vectors import ContextualModel
 from unrolled.pipeline.language_model import LanguageModel
 from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
@@ -13,6 +14,7 @@ from unrolled.pipeline.word_vectors import WordVectors
 
 __all__ = [
     "TRAINED",
+    "Captioner",
     "ContextualModel",
     "LanguageModel",
     "Model",

@@ -1,6 +1,7 @@
 """What is an example, its loss and its scores: one file a task."""
 
 from unrolled.tasks import (  # noqa: F401  (they register themselves)
+    captions,
     classify,
     contextual_vectors,
     forecast,

@@ -74,7 +74,7 @@ class DescribeTask(WriteTask[ReadText]):
             target = padded_ids(columns[1], begin=True) if len(columns) > 1 else None
             return Pairs(source, target, torch.as_tensor(rows.copy()))
 
-        found = NumberRows(store, "source", reader.stored, reader.axes)
+        found = NumberRows(store, "source", reader.stored, reader.axes, reader.counted)
         return bucketed(found, settings, train=train, name=name, specials=(0, 2), collate=collate)
 
     def network(self, settings: Mapping[str, Any], text: ReadText) -> nn.Module:

@@ -45,6 +45,7 @@ class ImageReader(Reader):
 
     vocabulary_size = LONGEST + 1  # sides and pixels are whole numbers below it
     axes = 3
+    counted = 256  # pixels: a square of 16 a side
 
     def __init__(
         self,

@@ -86,6 +86,21 @@ def _too_many(path: str, count: str, most: int) -> str:
     )
 
 
+def size_of(path: str) -> tuple[int, int]:
+    """(width, height) by the head of an image; (0, 0) where it cannot be read, which reading it names."""
+    require("PIL", "images")
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(path, formats=READ) as image:
+                width, height = image.size
+                return width, height
+    except Exception:  # as in `read_pixels`
+        return 0, 0
+
+
 def _check_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path}: this is a folder where an image is expected.")

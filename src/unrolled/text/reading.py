@@ -28,6 +28,8 @@ class Reader(ABC):
     settings: Tree
     axes: ClassVar[int] = 2
     """How many axes an array has, the last that of channels."""
+    counted: ClassVar[int] = 1
+    """How many positions of an array count as one symbol, where rows are measured."""
     channels: int
     """Numbers of a frame or pixel, as a network reads it."""
 
