@@ -6,13 +6,15 @@ import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from unrolled.base.errors import DataError
+from unrolled.data.clips import Clip, clips_of
 from unrolled.data.column import MOST_ROWS, PLACES, ColumnCensus, Tally
 from unrolled.data.opening import Wrong
+from unrolled.data.referenced import text_columns
 from unrolled.data.table import Row, Table
 from unrolled.text.features import values_of
 
@@ -26,14 +28,18 @@ RATIO_STEPS = 20
 
 
 class Census:
-    """What one table holds. ``train`` is the training split's census: it names the places of what that one lacks."""
+    """What one table holds. ``train`` is the training split's census: it names the places of what that one lacks.
+
+    ``columns`` are those of text: of a file that a cell names, what is in it is looked at elsewhere.
+    """
 
     def __init__(self, split: str, table: Table, train: Census | None = None) -> None:
         self.split, self.table = split, table
         known: list[ColumnCensus] = train.columns if train else []
+        self.texts = text_columns(table)
         self.columns: list[ColumnCensus] = [
-            ColumnCensus(name, partial(table.place, column=index), known[index] if index < len(known) else None)
-            for index, name in enumerate(table.columns)
+            ColumnCensus(table.columns[place], partial(table.place, column=place), known[index] if index < len(known) else None)
+            for index, place in enumerate(self.texts)
         ]
         self.values: list[dict[str, str]] = [{} for _ in self.columns[FIRST_FEATURES:]]  # feature → its first place
         self.rows = 0
@@ -50,7 +56,8 @@ class Census:
         rows = self._read()
         while batch := list(itertools.islice(rows, BATCH)):
             places = [row.place for row in batch]
-            texts = list(zip(*(row.fields for row in batch), strict=True))
+            fields = list(zip(*(row.fields for row in batch), strict=True))
+            texts = [fields[place] for place in self.texts]
             for column, of_column in zip(self.columns, texts, strict=True):
                 column.add(places, of_column)
             if len(texts) > 1:
@@ -63,6 +70,16 @@ class Census:
             if self.rows < MOST_ROWS:
                 self.places.extend(places)
             self.rows += len(batch)
+
+    @property
+    def names_files(self) -> bool:
+        """Whether some cells are paths of files, not text."""
+        return len(self.texts) < len(self.table.columns)
+
+    @cached_property
+    def clips(self) -> list[Clip]:
+        """The recordings that its first column names."""
+        return clips_of(self.table, 0, self.texts[0] if self.texts else None)
 
     def _read(self) -> Iterator[Row]:
         """The rows; wrong ones are noted, and so is an end that comes too early."""

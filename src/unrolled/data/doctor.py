@@ -6,7 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from unrolled.base.registry import Part
 from unrolled.data.census import Census
-from unrolled.data.checks import duplicates, features, frames, labels, lengths, questions, series, tags, text, unknown
+from unrolled.data.checks import (
+    duplicates,
+    features,
+    frames,
+    labels,
+    lengths,
+    questions,
+    series,
+    sounds,
+    tags,
+    text,
+    unknown,
+)
 from unrolled.data.findings import Column, Finding, Report, Split, Unknown
 from unrolled.data.table import Table, listed
 
@@ -44,7 +56,8 @@ def _alone(census: Census) -> Iterator[Finding]:
     yield from text.wrong_lines(census)
     yield from text.odd_texts(census)
     yield from text.line_ends(census)
-    yield from duplicates.repeated(census)
+    if not census.names_files:  # the same text of different files is no repeat
+        yield from duplicates.repeated(census)
     yield from duplicates.identical(census)
     yield from duplicates.ambiguous(census)
     yield from lengths.unequal(census)
@@ -53,7 +66,9 @@ def _alone(census: Census) -> Iterator[Finding]:
     yield from features.empty(census)
     yield from frames.wrong(census)
     yield from questions.inside(census)
-    if census.rows and len(census.columns) == 1 and census.split == "train":
+    yield from sounds.wrong(census)
+    yield from sounds.repeated(census)
+    if census.rows and len(census.table.columns) == 1 and census.split == "train":
         name, plain = census.columns[0].name, census.table.format == "text"
         use = "running text, for a language model; " if plain else ""
         message = f"one column ({name}): {use}to learn a text from a text takes two, source and target."
@@ -72,7 +87,9 @@ def _against(train: Census, census: Census) -> Iterator[Finding]:
             "Choose the same ones with --columns."
         )
         yield Finding("error", "columns differ", census.split, 1, message, (str(census.table.path),))
-    yield from duplicates.overlap(train, census)
+    if not census.names_files:
+        yield from duplicates.overlap(train, census)
+    yield from sounds.overlap(train, census)
     yield from labels.unseen(train, census)
     yield from features.unseen(train, census)
     yield from unknown.unseen_characters(train, census)

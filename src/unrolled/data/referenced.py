@@ -18,7 +18,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "image": (
         ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm", ".pnm",
     ),
-    "sound": (".wav",),
+    "sound": (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".w64", ".caf"),
 }  # fmt: skip
 """Endings of files, by what is in them."""
 
@@ -42,6 +42,11 @@ def column_of(table: Table, kind: str) -> int | None:
         return None
     places = range(len(table.columns))
     return next((place for place in places if all(kind_of(row.fields[place]) == kind for row in rows)), None)
+
+
+def text_columns(table: Table) -> list[int]:
+    """The columns whose cells are text, and no paths that `resolved` or `open_beside` gave."""
+    return [place for place, name in enumerate(table.columns) if not (table.root and name in KINDS)]
 
 
 def resolved(table: Table, column: int) -> Table:
@@ -100,7 +105,8 @@ def _splits(folder: Path) -> dict[str, Path]:
 
 
 def open_beside(folder: Path, columns: Columns = None) -> dict[str, Table]:
-    """The splits of a folder of files with a text beside each: ``a.txt`` beside ``a.png``, a row for each of its lines.
+    """The splits of a folder of files with a text beside each: ``a.txt`` beside ``a.png``, a row for each of its lines;
+    beside ``a.wav``, a row of them all.
 
     Files lie in the folder itself, which is train, or in folders called train, valid, test. Columns are the kind of the
     files and ``text``. A file without a text, and a text without a line, are wrong.
@@ -126,12 +132,14 @@ def _open(folder: Path, columns: Columns) -> Table:
 
     def read(report: Report) -> Iterator[Row]:
         for number, (file, text) in enumerate(zip(files, texts, strict=True), start=1):
-            for line in _lines(file, text, report):
+            lines = _lines(file, text, report)
+            for line in [" ".join(lines)] if lines and kinds == ["sound"] else lines:
                 cells = (str(file), line)
                 yield Row(number, tuple(cells[index] for index in indices))
 
     there = tuple(text for text in texts if text.is_file())
-    said = f"A {names[0]} with a text beside it is a row; each line of the text is one."
+    lines = "all its lines together" if kinds == ["sound"] else "each line of the text is one"
+    said = f"A {names[0]} with a text beside it is a row; {lines}."
     mark = "\n".join(file.name for file in files)
     chosen = tuple(names[index] for index in indices)
     return Table(folder, chosen, read, "beside", there, [said], mark, root=f"{folder}/", named=tuple(map(str, texts)))

@@ -13,6 +13,7 @@ from unrolled.data.checks.labels import counts
 from unrolled.data.column import PLACES, ColumnCensus
 from unrolled.data.findings import Finding, Severity, Unknown, percent
 from unrolled.data.opening import Wrong
+from unrolled.data.referenced import text_columns
 from unrolled.data.table import Table
 
 MIN_COUNT = 2
@@ -53,7 +54,7 @@ def trained_shares(tables: Mapping[str, Table], tokenizers: Sequence[Part]) -> I
     from unrolled.text import TOKENIZERS
 
     train = tables["train"]
-    for part, index in itertools.product(tokenizers, range(min(len(train.columns), FIRST_FEATURES))):
+    for part, index in itertools.product(tokenizers, text_columns(train)[:FIRST_FEATURES]):
         tokenizer = TOKENIZERS.build(part)
         tokenizer.train(row.fields[index] for row in train.rows(_pass_over))
         for split, table in tables.items():
