@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SeriesModel,
         TextClassifier,
         TextTagger,
+        Transcriber,
         Translator,
         WordVectors,
     )
@@ -41,6 +42,7 @@ _PLACES = {
     "Tagger": ("unrolled.runs.tag_estimator", "Tagger"),
     "TextClassifier": ("unrolled.pipeline", "TextClassifier"),
     "TextTagger": ("unrolled.pipeline", "TextTagger"),
+    "Transcriber": ("unrolled.pipeline", "Transcriber"),
     "Translator": ("unrolled.pipeline", "Translator"),
     "WordVectors": ("unrolled.pipeline", "WordVectors"),
     "Explanation": ("unrolled.explain.explanation", "Explanation"),
@@ -59,6 +61,7 @@ __all__ = [
     "Tagger",
     "TextClassifier",
     "TextTagger",
+    "Transcriber",
     "Translator",
     "WordVectors",
     "layers",

@@ -38,7 +38,7 @@ def test_masks_are_stretches_no_longer_than_told(sizes, wide, high, seed):
 
 
 def test_nothing_changes_outside_training_and_masks_do_in_it():
-    part = AUGMENTATIONS.build({"kind": "specaugment", "noise": 0.5, "tempo": 0.3})
+    part = AUGMENTATIONS.build({"kind": "specaugment", "tempo": 0.3})
     frames, mask = frames_of([20, 7])
     assert not torch.equal(part(frames, mask)[0][:, :7], frames[:, :7])
     part.eval()
@@ -54,14 +54,6 @@ def test_every_width_and_place_comes_up():
     widths = torch.bincount(gone.sum(dim=1), minlength=5)
     assert len(widths) == 5 and (widths > 330).all()
     assert gone[:, 0].any() and gone[:, -1].any()
-
-
-def test_noise_has_the_deviation_that_it_says():
-    torch.manual_seed(2)
-    frames, mask = frames_of([400, 100])
-    found, _ = SpecAugment(time_masks=0, channel_masks=0, noise=0.3)(frames, mask)
-    assert float((found - frames)[mask].std()) == pytest.approx(0.3, rel=0.05)
-    assert not found[~mask].any()
 
 
 @settings(deadline=None, max_examples=40)

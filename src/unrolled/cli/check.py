@@ -42,13 +42,14 @@ def check(
     from unrolled.tasks.forecast import series_first
     from unrolled.tasks.reading import questions_first
     from unrolled.tasks.signals import frames_first
+    from unrolled.tasks.speech import recordings_first
     from unrolled.workshop.sources import Sources, tables_of
 
     sources = Sources(
         data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
-    found = frames_first(tables_of(sources, wanted(columns)))
+    found = recordings_first(frames_first(tables_of(sources, wanted(columns))))
     tables = (
         series_first(found)
         or sentences_first(found)

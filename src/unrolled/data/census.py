@@ -38,7 +38,9 @@ class Census:
         known: list[ColumnCensus] = train.columns if train else []
         self.texts = text_columns(table)
         self.columns: list[ColumnCensus] = [
-            ColumnCensus(table.columns[place], partial(table.place, column=place), known[index] if index < len(known) else None)
+            ColumnCensus(
+                table.columns[place], partial(table.place, column=place), known[index] if index < len(known) else None
+            )
             for index, place in enumerate(self.texts)
         ]
         self.values: list[dict[str, str]] = [{} for _ in self.columns[FIRST_FEATURES:]]  # feature → its first place

@@ -79,7 +79,7 @@ class Listening:
         edges = np.linspace(0, len(self.bands), room + 1).round().astype(int)
         lines = []
         for name, row, centre in zip(names, self.weights, self.centres(), strict=True):
-            held = np.add.reduceat(row, edges[:-1]) / max(float(row.sum()), 1e-9)
+            held = np.add.reduceat(row, edges[:-1]) / np.diff(edges)
             top = max(float(held.max()), 1e-9)
             drawn = "".join(SHADES[int(share / top * (len(SHADES) - 1))] for share in held)
             lines.append(f"{name:<{left}} {centre:6.2f} s {drawn}".rstrip())

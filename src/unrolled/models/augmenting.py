@@ -31,13 +31,12 @@ AUGMENTATIONS: Registry[Augmentation] = Registry("augmentation")
 
 @AUGMENTATIONS.register("specaugment")
 class SpecAugment(Augmentation):
-    """Masks over time and over channels (Park et al. 2019, arXiv:1904.08779, §2), noise, and another tempo.
+    """Masks over time and over channels (Park et al. 2019, arXiv:1904.08779, §2), and another tempo.
 
     Each row has ``time_masks`` stretches of 0 to ``time_width`` frames, none longer than ``time_share`` of the row,
     and ``channel_masks`` ranges of 0 to ``channel_width`` channels, set to 0, which is the mean of scaled frames.
-    ``noise``: the deviation of the Gaussian noise that is added to every number. ``tempo``: each row is read faster or
-    slower by a factor drawn from 1 - tempo to 1 + tempo, its frames interpolated (as Ko et al. 2015 do with samples,
-    which moves the pitch too).
+    ``tempo``: each row is read faster or slower by a factor drawn from 1 - tempo to 1 + tempo, its frames interpolated
+    (Ko et al. 2015 do it with samples, which moves the pitch too).
     """
 
     def __init__(
@@ -48,20 +47,17 @@ class SpecAugment(Augmentation):
         time_share: Share = 0.2,
         channel_masks: Amount = 2,
         channel_width: Amount = 8,
-        noise: Annotated[float, Ge(0)] = 0.0,
         tempo: Share = 0.0,
     ) -> None:
         super().__init__()
         self.time_masks, self.time_width, self.time_share = time_masks, time_width, time_share
         self.channel_masks, self.channel_width = channel_masks, channel_width
-        self.noise, self.tempo = noise, tempo
+        self.tempo = tempo
 
     def change(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         if self.tempo:
             factor = 1 + self.tempo * (2 * torch.rand(len(frames), device=frames.device) - 1)
             frames, mask = at_tempo(frames, mask, factor)
-        if self.noise:
-            frames = frames + self.noise * torch.randn_like(frames)
         lengths = mask.sum(dim=1)
         longest = (self.time_share * lengths).long().clamp(max=self.time_width)
         for _ in range(self.time_masks):

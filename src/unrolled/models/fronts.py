@@ -9,8 +9,9 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from unrolled.base.registry import Registry
+from unrolled.base.registry import Part, Registry
 from unrolled.layers import DROPOUTS
+from unrolled.models.augmenting import AUGMENTATIONS
 from unrolled.models.contextual import Looked
 from unrolled.models.ranges import Count, Share
 
@@ -33,7 +34,7 @@ class FramesFront(Front):
     """x_t = V f_t + b of each frame f_t, float [batch, time, channels].
 
     ``size`` of x_t. ``noise``: the deviation of the Gaussian noise that training adds to every number of a scaled
-    frame; ``dropout`` that of x_t.
+    frame, ``augment`` what is masked and stretched then; ``dropout`` is that of x_t.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class FramesFront(Front):
         *,
         size: Count = 64,
         noise: Annotated[float, Ge(0)] = 0.0,
+        augment: Annotated[Part | None, AUGMENTATIONS] = None,
         dropout: Share = 0.0,
     ) -> None:
         super().__init__()
+        self.augment = None if augment is None else AUGMENTATIONS.build(augment, where="augment")
         self.project = nn.Linear(channels, size)
         self.dropout = DROPOUTS.build({"kind": "plain", "rate": dropout}, where="dropout")
         self.noise = noise
@@ -54,4 +57,6 @@ class FramesFront(Front):
     def forward(self, given: Tensor, mask: Tensor) -> Looked:
         if self.training and self.noise:
             given = given + self.noise * torch.randn_like(given)
+        if self.augment is not None:
+            given, mask = self.augment(given, mask)
         return Looked(self.dropout(self.project(given)), mask)

@@ -9,6 +9,7 @@ from unrolled.pipeline.series_model import SeriesModel
 from unrolled.pipeline.signal_classifier import SignalModel
 from unrolled.pipeline.text_classifier import TextClassifier
 from unrolled.pipeline.text_tagger import TextTagger
+from unrolled.pipeline.transcriber import Transcriber
 from unrolled.pipeline.translator import Translator
 from unrolled.pipeline.word_vectors import WordVectors
 
@@ -25,6 +26,7 @@ __all__ = [
     "Tested",
     "TextClassifier",
     "TextTagger",
+    "Transcriber",
     "Translator",
     "WordVectors",
     "load",

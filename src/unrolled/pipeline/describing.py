@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ class Describer(Writer):
             if not hasattr(one, "__fspath__") and not isinstance(one, str | np.ndarray):
                 raise UsageError(f"{verb}: {name}[{place}] is a {type(one).__name__}; give a path or an array.")
         return [str(one) if hasattr(one, "__fspath__") else one for one in found]
+
+    def lines_in(self, file: str) -> Iterator[Any]:
+        return self.sources_in(file)
 
     def looked(self, source: Any, one: Written) -> dict[str, Any]:  # noqa: ARG002
         weights = one.hypothesis.weights

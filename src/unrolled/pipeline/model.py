@@ -152,12 +152,16 @@ class Model(ABC):
         for word, row in zip(*vectors, strict=True):
             yield Shown(f"{word} {' '.join(map(str, row))}", {"word": word, "vector": row.tolist()})
 
-    def _show_lines(self, file: str, to: Path | None) -> Iterator[Shown]:
+    def lines_in(self, file: str) -> Iterator[Any]:
+        """What ``embed`` is given of a file: its lines."""
         from unrolled.data.lines import lines_of
 
+        return iter(lines_of(file))
+
+    def _show_lines(self, file: str, to: Path | None) -> Iterator[Shown]:
         if to is not None:
             check_ending(to)
-        lines = iter(lines_of(file))
+        lines = self.lines_in(file)
         blocks = (self.embed(block) for block in iter(lambda: list(islice(lines, ROUND)), []))
         if to is not None:
             count, size = write_lines(to, blocks)

@@ -9,6 +9,7 @@ from unrolled.tasks import (  # noqa: F401  (they register themselves)
     reading,
     rouge,
     signals,
+    speech,
     tag,
     translate,
     word_vectors,

@@ -13,6 +13,7 @@ from annotated_types import Ge
 from unrolled.base.errors import SettingsError
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
+from unrolled.data.referenced import KINDS, column_of
 from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
@@ -83,6 +84,8 @@ class Classify(LabelTask[LabelledText]):
     @classmethod
     def recognises(cls, table: Table) -> str | None:
         if table.format in SENTENCES | {"text", "running", "parallel", "ts", "npz"} or len(table.columns) < 2:
+            return None
+        if any(column_of(table, kind) is not None for kind in KINDS):
             return None
         named = _by_names(table.columns)
         looks = _looks(table)

@@ -53,11 +53,13 @@ class WriteTask(Task[T]):
     written = ("target",)
     stop_on = "chrf"
     measures: tuple[str, ...] = ("loss", "perplexity", *QUICK)
+    quick: Sequence[str] = QUICK
+    """Measures of outputs that are taken at every validation."""
 
     def __init__(self, scores: list[str | dict[str, Any]] | None, references: Grouping | None) -> None:
         self.scores = None if scores is None else checked(scores, "task.scores")
         self.references = references
-        self.measures = tuple(dict.fromkeys([*WriteTask.measures, *map(kind_of, self.scores or ())]))
+        self.measures = tuple(dict.fromkeys(["loss", "perplexity", *self.quick, *map(kind_of, self.scores or ())]))
 
     def source_of(self, row: Sequence[str]) -> str:
         """The source of a row of the table."""
@@ -98,8 +100,8 @@ class WriteTask(Task[T]):
         engine = TorchStepper(cast("Any", given.network), given.device)
         for line, best in self.write(engine, given.text, shown.sources, SearchSettings(kind="argmax"), sentences=128):
             outputs[line] = best[0].text if best else ""
-        own = [measure for measure in self.scores or () if measure["kind"] not in QUICK]
-        found = {one.name: one.value for one in scored([*QUICK, *own], outputs, shown)}
+        own = [measure for measure in self.scores or () if measure["kind"] not in self.quick]
+        found = {one.name: one.value for one in scored([*self.quick, *own], outputs, shown)}
         return {"loss": loss, "perplexity": perplexity(loss), **found}
 
     def write(

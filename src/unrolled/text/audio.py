@@ -33,6 +33,14 @@ UNSAID = 0x7FFFFF00
 # --- samples ----------------------------------------------------------------------------------------------------------
 
 
+class Head(NamedTuple):
+    """What the beginning of a file says."""
+
+    rate: int  # samples a second
+    channels: int
+    length: int  # samples
+
+
 class Recording(NamedTuple):
     """What a file holds."""
 
@@ -63,9 +71,8 @@ def read_recording(path: str | Path) -> Recording:
     return Recording(samples, int(rate))
 
 
-def check_recording(path: str | Path) -> None:
-    """Refuse a file whose beginning already says that it is none to read: what `read_recording` refuses but for the
-    samples themselves."""
+def check_recording(path: str | Path) -> Head:
+    """What the beginning of a file says; what `read_recording` refuses but for the samples themselves."""
     require("soundfile", "audio")
     import soundfile
 
@@ -75,11 +82,12 @@ def check_recording(path: str | Path) -> None:
             what = "a folder" if place.is_dir() else "not there"
             raise DataError(f"{path}: this recording is {what}. A path stands relative to the table that names it.")
         _refuse_cut(place)
-        length = soundfile.info(str(path)).frames
+        info = soundfile.info(str(path))
     except (soundfile.SoundFileError, RuntimeError, OSError, ValueError) as error:
         raise DataError(f"{path}: {_no_recording(error)}") from None
-    if length < 1:
+    if info.frames < 1:
         raise DataError(f"{path}: there is no sample in it. Record it again, or leave the row out.")
+    return Head(info.samplerate, info.channels, info.frames)
 
 
 def _refuse_cut(path: Path) -> None:
@@ -174,7 +182,7 @@ def log_mel(samples: Samples, windows: Windows, bank: NDArray[np.float64]) -> Fr
 
 @READERS.register("audio")
 class AudioReader(Reader):
-    """Recordings to scaled frames of log-mel energies, flat: what a store keeps.
+    """Recordings, paths or arrays [samples], as frames of log-mel energies.
 
     ``rate``: samples a second of all recordings (null: as the first training recording has); one of another rate is
     refused, or ``resample``d. ``channels`` of a recording with several: ``refuse`` it, or ``mix`` them to their mean.
@@ -200,6 +208,8 @@ class AudioReader(Reader):
             "kind": "audio", "rate": rate, "resample": resample, "channels": channels, "window": window, "hop": hop,
             "mels": mels, "lowest": lowest, "highest": highest, "scale": scale,
         }  # fmt: skip
+        self.resample, self.mix = resample, channels == "mix"
+        self.window, self.hop, self.lowest, self.highest = window, hop, lowest, highest
         self.channels = mels
         self.rate = 0
         self.mean, self.deviation = np.zeros(mels), np.ones(mels)
@@ -208,19 +218,18 @@ class AudioReader(Reader):
 
     def _tune(self, rate: int) -> None:
         """What follows from the rate. SettingsError where the settings do not suit it."""
-        lowest, highest = self.settings["lowest"], self.settings["highest"]
-        top = rate / 2 if highest is None else highest
-        if not lowest < top <= rate / 2:
+        top = rate / 2 if self.highest is None else self.highest
+        if not self.lowest < top <= rate / 2:
             raise SettingsError(
-                f"[text.source] bands from lowest {lowest:g} to highest {top:g} Hz were asked for; at {rate:,} samples "
-                f"a second they lie between 0 and {rate / 2:,.0f}."
+                f"bands from lowest {self.lowest:g} to highest {top:g} Hz were asked for; at {rate:,} samples a second "
+                f"they lie between 0 and {rate / 2:,.0f}."
             )
-        windows = windows_of(rate, self.settings["window"], self.settings["hop"])
-        bank = mel_bank(rate, windows.points, self.channels, lowest, top)
+        windows = windows_of(rate, self.window, self.hop)
+        bank = mel_bank(rate, windows.points, self.channels, self.lowest, top)
         if not (bank.max(axis=0) > 0).all():
             raise SettingsError(
-                f"[text.source] {self.channels} mels of windows of {self.settings['window']:g} ms at {rate:,} samples "
-                "a second: some bands hold no frequency. Take fewer mels or a longer window."
+                f"{self.channels} mels of windows of {self.window:g} ms at {rate:,} samples a second: some bands hold "
+                "no frequency. Take fewer mels or a longer window."
             )
         self.rate, self.windows, self.bank = rate, windows, bank
 
@@ -240,6 +249,25 @@ class AudioReader(Reader):
         if self.settings["scale"] == "standard":
             self.mean, self.deviation = mean, deviation
 
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def check(self, path: str) -> None:
+        """Refuse what the head of a file says already that it cannot be read so: DataError."""
+        head = check_recording(path)
+        self._check(path, head.channels, head.rate)
+
+    def _check(self, where: str, channels: int, rate: int) -> None:
+        if channels > 1 and not self.mix:
+            raise DataError(
+                f"{where}: {channels} channels, and one is read. Mix them before, or train with "
+                "--set text.source.channels=mix."
+            )
+        if rate != self.rate and not self.resample:
+            raise DataError(
+                f"{where}: {rate:,} samples a second, and {self.rate:,} are read. Convert it before, or train with "
+                "--set text.source.resample=true."
+            )
+
     def samples(self, given: Any) -> Samples:
         """One channel at the model's rate, float32 [samples], of a path, or of an array that has that rate already:
         numbers from -1 to 1, or whole ones, which are divided by their type's most.
@@ -247,40 +275,25 @@ class AudioReader(Reader):
         DataError that names the file for what cannot be read so.
         """
         if isinstance(given, str | Path):
-            recording = read_recording(given)
-            samples = self._mixed(recording.samples, str(given))
-            return samples if recording.rate == self.rate else self._resampled(samples, recording.rate, str(given))
-        return self._mixed(_numbers(given), "the array")
-
-    def _mixed(self, samples: NDArray[np.float32], where: str) -> Samples:
-        """[samples, channels] → [samples]."""
-        count = samples.shape[1]
-        if count > 1 and self.settings["channels"] == "refuse":
-            raise DataError(
-                f"{where}: {count} channels, and one is read. Mix them before, or train with "
-                "--set text.source.channels=mix."
-            )
-        found: Samples = samples[:, 0] if count == 1 else samples.mean(axis=1, dtype=np.float32)
-        return found
-
-    def _resampled(self, samples: Samples, rate: int, where: str) -> Samples:
-        if not self.settings["resample"]:
-            raise DataError(
-                f"{where}: {rate:,} samples a second, and {self.rate:,} are read. Convert it before, or train with "
-                "--set text.source.resample=true."
-            )
+            where, (found, rate) = str(given), read_recording(given)
+        else:
+            where, found, rate = "the array", _numbers(given), self.rate
+        self._check(where, found.shape[1], rate)
+        one: Samples = found[:, 0] if found.shape[1] == 1 else found.mean(axis=1, dtype=np.float32)
+        if rate == self.rate:
+            return one
         from scipy.signal import resample_poly
 
         most = gcd(self.rate, rate)
-        found: Samples = resample_poly(samples, self.rate // most, rate // most).astype(np.float32)
-        return found
+        moved: Samples = resample_poly(one, self.rate // most, rate // most).astype(np.float32)
+        return moved
 
     def frames(self, samples: Samples) -> Frames:
         """The frames before they are scaled, float32 [time, mels]."""
         return log_mel(samples, self.windows, self.bank)
 
     def scaled(self, given: Any) -> Frames:
-        """Float32 [time, mels] as a network reads them, of whatever `samples` takes."""
+        """Float32 [time, mels] of whatever `samples` takes."""
         return ((self.frames(self.samples(given)) - self.mean) / self.deviation).astype(np.float32)
 
     @property
@@ -290,17 +303,15 @@ class AudioReader(Reader):
 
     def pitches(self) -> NDArray[np.float64]:
         """The middle of each band in hertz, float64 [mels]."""
-        highest = self.settings["highest"] or self.rate / 2
-        found: NDArray[np.float64] = hertz_of(
-            np.linspace(mel(self.settings["lowest"]), mel(highest), self.channels + 2)
-        )
+        highest = self.highest or self.rate / 2
+        found: NDArray[np.float64] = hertz_of(np.linspace(mel(self.lowest), mel(highest), self.channels + 2))
         return found[1:-1]
 
-    # --- files --------------------------------------------------------------------------------------------------------
+    # --- what it learnt -----------------------------------------------------------------------------------------------
 
     def about(self) -> str:
-        window, hop = self.settings["window"], self.settings["hop"]
-        return f"recordings at {self.rate:,} Hz, {self.channels} mel bands, windows of {window:g} ms every {hop:g} ms"
+        hertz = f"{self.rate:,} Hz"
+        return f"recordings at {hertz}, {self.channels} mel bands, windows of {self.window:g} ms every {self.hop:g} ms"
 
     def learnt(self) -> Tree:
         return {"rate": self.rate, "mean": self.mean.tolist(), "deviation": self.deviation.tolist()}

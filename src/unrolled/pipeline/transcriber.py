@@ -1,0 +1,177 @@
+"""A trained model of speech: what is said in a recording, and when each symbol of it was heard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unrolled.base.errors import DataError, UsageError
+from unrolled.data.parts import Part
+from unrolled.data.readers import open_table
+from unrolled.data.referenced import files_in, holds_files, kind_of
+from unrolled.data.table import Table
+from unrolled.pipeline.describing import Describer
+from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown
+from unrolled.tasks.judging import Grouping
+from unrolled.tasks.speech import Speech
+from unrolled.workshop import arguments
+from unrolled.workshop.hearing import trust
+from unrolled.workshop.seeing import NO_ATTENTION
+
+if TYPE_CHECKING:
+    from unrolled.explain.listening import Listening
+
+TRUSTED = 20
+"""Validation recordings over which the faithfulness of attention is measured after training."""
+
+
+@TRAINED.register("speech")
+class Transcriber(Describer):
+    """A trained model that writes down recordings: ``predict``, ``explain``, ``evaluate``, ``score``, ``embed``.
+
+    A recording is a path, or an array [samples] at the model's rate: numbers from -1 to 1, or whole ones of 16 bits.
+    """
+
+    task: Speech
+    noun = "recording"
+    lacks = {"generate": "it writes what is said in a recording: predict, with --search sampling for draws"}
+
+    # --- what is read ---------------------------------------------------------------------------------------------
+
+    def sources_in(self, file: str) -> Iterator[Any]:
+        """The recordings of a folder or a table, or the one that ``file`` is."""
+        if file == "-":
+            raise UsageError("recordings are read from a file or a folder, not from standard input.")
+        if Path(file).is_dir() and not holds_files(Path(file)):
+            found = files_in(Path(file), "sound")
+            if found:
+                yield from map(str, found)
+                return
+        if kind_of(file) == "sound":
+            yield file
+            return
+        for place, path in self._placed(self.task.adapt(open_table(file))):
+            self._checked(place, path)
+            yield path
+
+    def _placed(self, table: Table) -> Iterator[tuple[str, str]]:
+        """Of each row its place and its recording."""
+        for row in table.rows():
+            yield table.place(row.place), row.fields[0]
+
+    def _checked(self, place: str, path: str) -> None:
+        """DataError with the line of the table for what the head of a file says."""
+        try:
+            self.text.source.check(path)
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from None
+
+    def made_up(self, count: int) -> list[Any]:
+        """Tones of 0.1 to 1 seconds that change their pitch, seed 1."""
+        draw, rate = np.random.default_rng(1), self.text.source.rate
+        made = []
+        for _ in range(count):
+            pitches = draw.uniform(0.02, 0.8, size=draw.integers(1, 6)) * rate / 2
+            time = np.arange(int(rate * draw.uniform(0.1, 1.0))) / rate
+            pitch = pitches[(len(pitches) * np.arange(len(time))) // len(time)]
+            made.append(
+                (0.3 * np.sin(2 * np.pi * pitch * time) + 0.01 * draw.normal(size=len(time))).astype(np.float32)
+            )
+        return made
+
+    def longer(self, source: Any) -> Any:
+        return np.tile(self.text.source.samples(source), 4)
+
+    # --- seeing ---------------------------------------------------------------------------------------------------
+
+    def explain(self, recording: Any, target: str | None = None, *, trusted: bool = True) -> Listening:
+        """When each symbol of the model's output, or of a given ``target``, was heard, over the spectrogram.
+
+        ``trusted`` takes stretches out one by one to say how far the picture can be trusted. UsageError for a model
+        without attention, DataError where nothing is written.
+        """
+        from unrolled.explain.listening import Listening
+
+        (source,) = self.sources("explain", "recording", [recording])
+        reader = self.text.source
+        frames = reader.scaled(source)
+        if target is None:
+            found = self.translations([source], replace(self.search, nbest=1))[0]
+            if not found or not found[0].hypothesis.ids:
+                raise DataError("explain: the model writes nothing for this recording. Give the text with --target.")
+            target, ids, tokens = found[0].text, found[0].hypothesis.ids, found[0].tokens
+            weights, said = found[0].hypothesis.weights, list(found[0].hypothesis.token_log_probs)
+        else:
+            encoded = self.text.target.encode(arguments.text("explain", "target", target))
+            if not encoded.ids:
+                raise DataError("explain: the target is empty. Give what is said.")
+            forced = self.score([source], [target])[0]
+            ids, tokens = encoded.ids, list(encoded.tokens)
+            weights, said = forced.weights, forced.log_probs.tolist()
+        if weights is None:
+            raise UsageError(NO_ATTENTION)
+        rows = np.asarray(weights, np.float32)[: len(ids), : len(frames)]
+        return Listening(
+            bands=reader.frames(reader.samples(source)),
+            pitches=reader.pitches(),
+            step=reader.step,
+            symbols=tuple(tokens),
+            weights=rows,
+            log_probs=said[: len(ids)],
+            target_text=target,
+            faithfulness=trust(self.network, self.text, [(frames, ids, rows)], device=self.device) if trusted else None,
+        )
+
+    # --- after training -------------------------------------------------------------------------------------------
+
+    def measured(self, valid: Part) -> dict[str, Any]:
+        """How far the attention can be trusted, where there is attention."""
+        sources, targets = self.task.pairs(valid, TRUSTED)
+        forced = self.score(sources, targets)
+        heard = []
+        for source, text, one in zip(sources, targets, forced, strict=True):
+            if one.weights is None:
+                return {"faithfulness": None}
+            frames, ids = self.text.source.scaled(source), self.text.target.encode(text).ids
+            heard.append((frames, ids, one.weights[: len(ids)]))
+        found = trust(self.network, self.text, heard, device=self.device)
+        return {"faithfulness": {name: one._asdict() for name, one in found.items()}}
+
+    # --- on the command line --------------------------------------------------------------------------------------
+
+    def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Listening:
+        """``line`` is a recording, or a table or folder and after a # the number of the row in it: ``files.tsv#3``."""
+        file, _, number = line.rpartition("#") if "#" in line and not Path(line).exists() else (line, "", "1")
+        if not number.isdecimal() or int(number) < 1:
+            raise UsageError(f"explain: '{line}': after # the number of a row is expected, from 1: recordings.tsv#3")
+        source = next(islice(self.sources_in(file), int(number) - 1, None), None)
+        if source is None:
+            raise DataError(f"{file}: there is no recording {number} in it.")
+        return self.explain(source, target, trusted=not untrusted)
+
+    def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
+        """One result a recording, then one of all."""
+        self._check_all(part)
+        return super().show_score(part, tokens=tokens)
+
+    def show_evaluate(
+        self,
+        part: Part,
+        *,
+        beam: int | None = None,
+        compare: Model | None = None,
+        score: list[str] | None = None,
+        references: Grouping | None = None,
+    ) -> Evaluated:
+        """Scores of the outputs; against another model."""
+        self._check_all(part)
+        return super().show_evaluate(part, beam=beam, compare=compare, score=score, references=references)
+
+    def _check_all(self, part: Part) -> None:
+        for row in part.rows():
+            self._checked(part.table.place(row.place, part.pick[0]), row.fields[0])

@@ -1,0 +1,149 @@
+"""Speech: recordings in, what is said in them out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unrolled.base.errors import DataError, SettingsError, within
+from unrolled.data.opening import Report, Wrong
+from unrolled.data.parts import Part, hold_out
+from unrolled.data.referenced import column_of, resolved
+from unrolled.data.table import Row, Table, arranged, listed
+from unrolled.tasks.base import TASKS, Manual
+from unrolled.tasks.describing import DescribeTask
+from unrolled.tasks.judging import Grouping
+from unrolled.text.audio import check_recording
+from unrolled.text.readers import ReadText
+
+if TYPE_CHECKING:
+    from unrolled.data.store import Store
+
+SOUNDS = ("sound", "audio", "recording", "wav", "path", "file", "file_name", "filename")
+"""What columns of paths are called, the likeliest first; compared in lower case."""
+
+TEXTS = ("text", "transcript", "transcription", "sentence", "words")
+"""What columns of texts are called."""
+
+COLUMNS = ("sound", "text")
+"""What a table's columns are called when they are known."""
+
+MEASURES = ("wer", "cer", "exact_match")
+
+
+@TASKS.register("speech")
+class Speech(DescribeTask):
+    """Recordings with a text of each.
+
+    ``scores`` are measures of the outputs. ``references``: each row has its own reference, or rows of the same
+    recording are ``grouped`` and the best of their references counts.
+    """
+
+    noun = "recording"
+    preset = "speech"
+    stop_on = "wer"
+    quick = MEASURES
+    measures = ("loss", "perplexity", *MEASURES)
+    instead = ", or give a folder of recordings with a text beside each (a.wav, a.txt)"
+    manual = Manual(
+        commands=("unrolled predict {} recordings.tsv", "unrolled evaluate {} recordings.tsv"),
+        attending=("unrolled explain {} clip.wav --to picture.svg",),
+        python="predict(['clip.wav'])",
+        tags=("automatic-speech-recognition", "rnn"),
+        pipeline="automatic-speech-recognition",
+    )
+
+    def __init__(
+        self,
+        *,
+        scores: list[str | dict[str, Any]] | None = None,
+        references: Grouping = "each",
+    ) -> None:
+        super().__init__(list(MEASURES) if scores is None else scores, references)
+
+    @classmethod
+    def recognises(cls, table: Table) -> str | None:
+        place = column_of(table, "sound")
+        if place is None or len(table.columns) < 2:
+            return None
+        return f"{table.path}: the column '{table.columns[place]}' names recordings."
+
+    def adapt(self, table: Table) -> Table:
+        """Paths as seen from here, and the text beside them, where there is one; rows that cannot be used are wrong."""
+        found = adapted(table)
+        heard: dict[str, str] = {}  # of each file what is wrong with it, looked at once
+
+        def read(report: Report) -> Iterator[Row]:
+            for row in found.rows(report):
+                path = row.fields[0]
+                if path not in heard:
+                    heard[path] = _wrong(path)
+                if heard[path]:
+                    report(Wrong(found.path, row.place, "recording", heard[path]))
+                elif len(row.fields) > 1 and not row.fields[1].strip():
+                    report(Wrong(found.path, row.place, "empty", f"the text of {path} is empty. Write what is said."))
+                else:
+                    yield row
+
+        return replace(found, read=read)
+
+    def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
+        return (0, 1) if tuple(columns[:2]) == COLUMNS else super().named(columns)
+
+    def divide(self, part: Part, data: Mapping[str, Any]) -> tuple[Part, Part, str]:
+        return hold_out(part, data, self.noun)
+
+    def learn(self, settings: Mapping[str, Any], part: Part) -> ReadText:
+        try:
+            return super().learn(settings, part)
+        except SettingsError as error:
+            raise SettingsError(within("text.source", str(error))) from None
+
+    def store(self, folder: Path, part: Part, text: ReadText, mark: str) -> Store:
+        """Encoded anew where what is in a file has changed, though the table has not."""
+        digest = hashlib.blake2b(mark.encode(), digest_size=16)
+        for row in part.rows():
+            with Path(row.fields[0]).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return super().store(folder, part, text, digest.hexdigest())
+
+
+def _wrong(path: str) -> str:
+    try:
+        check_recording(path)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def adapted(table: Table) -> Table:
+    """A table of the columns ``sound``, paths as seen from here, and ``text``, where there is a further column."""
+    if table.format == "beside":
+        return table
+    sound = column_of(table, "sound")
+    if sound is None:
+        sound = _called(SOUNDS, table.columns) or 0
+    others = [place for place in range(len(table.columns)) if place != sound]
+    named = _called(TEXTS, [table.columns[place] for place in others])
+    text = others[named or 0 : (named or 0) + 1]
+    said = f"Recordings are named by '{table.columns[sound]}'"
+    said += f", their texts stand in '{table.columns[text[0]]}'" if text else ""
+    unused = [table.columns[place] for place in others if place not in text]
+    said += f"; not used: {listed(unused)}." if unused else "."
+    return resolved(arranged(table, [sound, *text], said, COLUMNS[: 1 + len(text)]), 0)
+
+
+def _called(names: Sequence[str], columns: Sequence[str]) -> int | None:
+    lower = [name.strip().casefold() for name in columns]
+    return next((lower.index(name) for name in names if name in lower), None)
+
+
+def recordings_first(tables: Mapping[str, Table]) -> dict[str, Table]:
+    """The tables with ``sound`` and ``text`` as their columns where they name recordings; else as they are."""
+    first = tables.get("train") or next(iter(tables.values()))
+    if Speech.recognises(first) is None:
+        return dict(tables)
+    return {name: adapted(table) for name, table in tables.items()}

@@ -1,0 +1,68 @@
+"""From a network and recordings to pictures: when each symbol was heard, and how far that can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unrolled.base.protocol import BEGIN, END
+from unrolled.text.padding import pad
+
+if TYPE_CHECKING:
+    from unrolled.explain.explanation import Measure
+    from unrolled.text.readers import ReadText
+
+SHORTEST = 0.08
+"""Seconds of a stretch that is taken out, at least."""
+
+MOST = 24
+"""Stretches of a recording."""
+
+
+def stretches(frames: int, step: float) -> np.ndarray:
+    """Borders of even stretches of so many frames of ``step`` seconds, int64 [stretches + 1]."""
+    count = max(1, min(MOST, int(frames * step / SHORTEST), frames))
+    borders: np.ndarray = np.linspace(0, frames, count + 1).round().astype(np.int64)
+    return borders
+
+
+def without(network: Any, text: ReadText, frames: np.ndarray, target: Sequence[int], device: Any) -> np.ndarray:
+    """What each symbol of ``target`` loses in log-probability without each stretch: float64 [symbols, stretches].
+
+    Taken out: every band at its mean there (occlusion, Zeiler & Fergus 2014, arXiv:1311.2901).
+    """
+    import torch
+
+    borders = stretches(len(frames), text.source.step)
+    rows = [frames.copy() for _ in borders]
+    for row, (start, end) in zip(rows[1:], pairwise(borders), strict=True):
+        row[start:end] = 0
+    given, mask = text.padded(rows)
+    ids, real = pad([[BEGIN, *target, END]] * len(rows))
+    with torch.inference_mode():
+        said = network.log_probs(*(torch.from_numpy(array).to(device) for array in (given, mask, ids, real)))
+    found = said[:, : len(target)].float().cpu().numpy().astype(np.float64)
+    effects: np.ndarray = (found[:1] - found[1:]).T
+    return effects
+
+
+def trust(
+    network: Any,
+    text: ReadText,
+    heard: Sequence[tuple[np.ndarray, Sequence[int], np.ndarray]],
+    *,
+    device: Any,
+) -> dict[str, Measure]:
+    """Honest numbers about the attention of some recordings: scaled frames, target ids and weights [symbols, frames] of
+    each. Stretches are taken out one by one, and what that costs is held against what was read of them."""
+    from unrolled.explain.erasure import faithfulness
+
+    weights, effects = [], []
+    for frames, target, rows in heard:
+        borders = stretches(len(frames), text.source.step)
+        weights.append(np.add.reduceat(rows, borders[:-1], axis=1))
+        effects.append(without(network, text, frames, target, device))
+    return faithfulness(weights, effects, part="moment")
