@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from math import gcd
 from pathlib import Path
@@ -54,13 +55,8 @@ def read_recording(path: str | Path) -> Recording:
     DataError that names the file for one that is missing, no recording, cut off, without a sample, or with one that is
     no finite number; MissingPartError without soundfile.
     """
-    check_recording(path)
-    import soundfile
-
-    try:
-        samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
-    except (soundfile.SoundFileError, RuntimeError, OSError) as error:
-        raise DataError(f"{path}: {_no_recording(error)}") from None
+    with _opened(path) as file:
+        rate, samples = int(file.samplerate), file.read(dtype="float32", always_2d=True)
     finite = np.isfinite(samples).all(axis=1)
     if not finite.all():
         place = int(np.argmin(finite))
@@ -68,11 +64,18 @@ def read_recording(path: str | Path) -> Recording:
             f"{path}: sample {place + 1:,} (second {place / rate:.2f}) is no finite number. Write the file again, or "
             "leave the row out."
         )
-    return Recording(samples, int(rate))
+    return Recording(samples, rate)
 
 
 def check_recording(path: str | Path) -> Head:
     """What the beginning of a file says; what `read_recording` refuses but for the samples themselves."""
+    with _opened(path) as file:
+        return Head(file.samplerate, file.channels, file.frames)
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
+    """A file of libsndfile's with a sample at least; DataError for any other."""
     require("soundfile", "audio")
     import soundfile
 
@@ -82,12 +85,12 @@ def check_recording(path: str | Path) -> Head:
             what = "a folder" if place.is_dir() else "not there"
             raise DataError(f"{path}: this recording is {what}. A path stands relative to the table that names it.")
         _refuse_cut(place)
-        info = soundfile.info(str(path))
+        with soundfile.SoundFile(str(path)) as file:
+            if file.frames < 1:
+                raise DataError(f"{path}: there is no sample in it. Record it again, or leave the row out.")
+            yield file
     except (soundfile.SoundFileError, RuntimeError, OSError, ValueError) as error:
         raise DataError(f"{path}: {_no_recording(error)}") from None
-    if info.frames < 1:
-        raise DataError(f"{path}: there is no sample in it. Record it again, or leave the row out.")
-    return Head(info.samplerate, info.channels, info.frames)
 
 
 def _refuse_cut(path: Path) -> None:
@@ -165,15 +168,15 @@ def windows_of(rate: int, window: float, hop: float) -> Windows:
 def log_mel(samples: Samples, windows: Windows, bank: NDArray[np.float64]) -> Frames:
     """ln max(|DFT(hann · x)|² W, 1e-8), a row a window: float32 [time, mels].  W: ``bank``, as `mel_bank` makes it."""
     count = windows.count(len(samples))
-    filled = np.zeros((count - 1) * windows.step + windows.size)
+    filled = np.zeros((count - 1) * windows.step + windows.size, np.float32)
     filled[: len(samples)] = samples
     cut = np.lib.stride_tricks.sliding_window_view(filled, windows.size)[:: windows.step]
-    shape = np.hanning(windows.size + 1)[:-1]
+    shape, weights = np.hanning(windows.size + 1)[:-1].astype(np.float32), bank.astype(np.float32)
     found = np.empty((count, bank.shape[1]), np.float32)
     for start in range(0, count, BLOCK):
         spectrum = np.fft.rfft(cut[start : start + BLOCK] * shape, windows.points)
         power = spectrum.real**2 + spectrum.imag**2
-        found[start : start + BLOCK] = np.log(np.maximum(power @ bank, FLOOR))
+        found[start : start + BLOCK] = np.log(np.maximum(power @ weights, np.float32(FLOOR)))
     return found
 
 
