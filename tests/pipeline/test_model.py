@@ -7,6 +7,7 @@ from unrolled.base.errors import SettingsError, UsageError
 from unrolled.pipeline import TRAINED, Model, Translator
 from unrolled.pipeline.model import VERBS
 from unrolled.tasks import TASKS
+from unrolled.text import TextPair, TextSettings
 from unrolled.workshop.plan import layers_of, plan, preset_names
 
 
@@ -56,3 +57,22 @@ def test_a_preset_says_its_task_and_a_model_of_another_is_refused():
         assert plan(layers_of(name)).origin("task.kind") == f"preset {name}"
     with pytest.raises(SettingsError, match=r"\[task\] no task is called 'translat'. Did you mean 'translate'"):
         plan([("flag", {"task": "translat"})])
+
+
+def test_an_ensemble_is_the_mean_of_models_of_the_same_symbols(trained, run, tmp_path):
+    model, other = unrolled.load(trained.folder), unrolled.load(trained.folder)
+    lines = [line.split("\t")[0] for line in trained.valid.read_text().splitlines()[:5]]
+    for weight in other.network.parameters():
+        weight.data.add_(0.3 * weight.std())
+    alone, twice = model.translations(lines), model.joined([model]).translations(lines)
+    assert [one[0].text for one in alone] == [one[0].text for one in twice]
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n")
+    other.save(tmp_path / "other")
+    said = run("predict", trained.folder, tmp_path / "lines.txt", "--ensemble", tmp_path / "other")
+    assert said.code == 0 and said.out.splitlines() == model.joined([other]).predict(lines)
+    scored = run("evaluate", trained.folder, trained.valid, "--ensemble", tmp_path / "other", "--json")
+    assert scored.code == 0 and '"bleu"' in scored.out
+    other.text = TextPair.build(TextSettings())
+    other.text.train(["a b"], ["c d"])
+    with pytest.raises(UsageError, match=r"ensemble: a model of other symbols was given\. Give models"):
+        model.joined([other])

@@ -35,6 +35,7 @@ def evaluate(
     compare: Annotated[
         str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")
     ] = None,
+    ensemble: options.Ensemble = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="Also the first measure by source length.")] = False,
     ngram: Annotated[
         str | None, typer.Option(help="Running text: beside it a Kneser–Ney 5-gram learnt on this text.")
@@ -70,6 +71,7 @@ def evaluate(
         "links": links,
         "boxes": boxes,
         "compare": other,
+        "ensemble": [load(one, device=device) for one in ensemble or ()] or None,
         "by_length": by_length,
         "ngram": ngram,
         "confusion": confusion,

@@ -12,6 +12,10 @@ HOW = "Model and training"
 Model = Annotated[str, typer.Argument(help="Folder of a saved model.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda …")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON, in one line.")]
+Ensemble = Annotated[
+    list[str] | None,
+    typer.Option(help="Another model of the same symbols: the mean of their probabilities. Can be repeated."),
+]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="One setting, e.g. --set model.encoder.layers=2. Can be repeated.")
 ]

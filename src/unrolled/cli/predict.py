@@ -43,6 +43,7 @@ def predict(
         bool,
         typer.Option("--spaces", help="Tagging plain lines: words are what white space parts, marks stay on them."),
     ] = False,
+    ensemble: options.Ensemble = None,
     attention: Annotated[bool, typer.Option("--attention", help="JSON lines with words, weights and scores.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with texts and scores.")] = False,
     device: options.Device = "auto",
@@ -51,16 +52,17 @@ def predict(
 
     The same tokens come out whatever the batch size, the order of the lines or the padding.
     """
+    from unrolled.cli.output import tell, tell_json
+    from unrolled.pipeline import load
+
     given = {
         "search": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
         "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
         "no_repeat_ngram": no_repeat_ngram, "replace_unknown": replace_unknown, "temperature": temperature,
         "top_k": top_k, "top_p": top_p, "seed": seed, "prefix": prefix, "batch": batch,
         "steps": steps, "spaces": spaces, "attention": attention,
+        "ensemble": [load(one, device=device) for one in ensemble or ()] or None,
     }  # fmt: skip
-    from unrolled.cli.output import tell, tell_json
-    from unrolled.pipeline import load
-
     show, chosen = load(model, device=device).showing("predict", given)
     count, started = 0, time.monotonic()
     remarks: dict[str, list[str]] = {}

@@ -148,12 +148,15 @@ class Captioner(Describer):
         compare: Model | None = None,
         score: list[str] | None = None,
         references: Grouping | None = None,
+        ensemble: Sequence[Model] | None = None,
         boxes: str | None = None,
     ) -> Evaluated:
         """Scores of the outputs; against another model; of the attention against ``boxes``, a table that says where in
         each image the things are that the words of its caption mean."""
         known = None if boxes is None else boxes_of(boxes, *self.task.pairs(part))
-        found = super().show_evaluate(part, beam=beam, compare=compare, score=score, references=references)
+        found = super().show_evaluate(
+            part, beam=beam, compare=compare, score=score, references=references, ensemble=ensemble
+        )
         if known is None:
             return found
         sources, targets = self.task.pairs(part)

@@ -156,9 +156,14 @@ class Translator(Writer):
         by_length: bool = False,
         score: list[str] | None = None,
         references: Grouping | None = None,
+        ensemble: Sequence[Model] | None = None,
     ) -> Evaluated:
-        """Scores of the outputs; of the attention against gold ``links``; against another model, by length."""
-        found, given, outputs = self.judged(part, beam=beam, compare=compare, score=score, references=references)
+        """Scores of the outputs; of the attention against gold ``links``; against another model, by length.
+
+        ``ensemble``: of this model `joined` with others; alignments are its own.
+        """
+        model = self.joined(ensemble or ())
+        found, given, outputs = model.judged(part, beam=beam, compare=compare, score=score, references=references)
         more = dict(found.tables)
         if by_length:
             first = checked(score, "--score")[0] if score else self.task.suiting(self.text, given.references)[0]

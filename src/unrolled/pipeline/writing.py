@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from unrolled.base.errors import UsageError
+from unrolled.base.protocol import Stepper
 from unrolled.base.registry import Part as Measure
 from unrolled.data.parts import Part
 from unrolled.pipeline import translator_tables as tables
 from unrolled.pipeline.model import Evaluated, Model, Shown, Tested
 from unrolled.pipeline.written_lines import Output, rounds
-from unrolled.search import SearchSettings
+from unrolled.search import Ensemble, SearchSettings
 from unrolled.tasks.judging import Grouping, Judged, checked, scored
 from unrolled.tasks.writing import WriteTask, Written
 from unrolled.workshop import arguments
@@ -43,7 +45,7 @@ class Writer(Model):
         from unrolled.models.stepper import TorchStepper
 
         super().__init__(plan, text, network, device=device)
-        self.engine = TorchStepper(self.network, self.device)
+        self.engine: Stepper = TorchStepper(self.network, self.device)
         self.search = SearchSettings(**plan.settings["search"])
 
     # --- what a class of its own gives ----------------------------------------------------------------------------
@@ -117,6 +119,26 @@ class Writer(Model):
         """As ``translations``, one by one as they are found, each with the index of its line."""
         size = arguments.count("predict", "batch", batch)
         return self.task.write(self.engine, self.text, lines, search, sentences=size, prefixes=prefixes)
+
+    def joined(self, others: Sequence[Model]) -> Self:
+        """This model with the mean of what it and ``others`` hold probable in the place of its own probabilities.
+
+        They read and write the same symbols: trained on the same table, with other seeds or networks. What ``predict``
+        and ``evaluate`` say is then that of all; ``score``, ``embed`` and ``explain`` stay this model's. UsageError for
+        others.
+        """
+        for one in others:
+            if not isinstance(one, Writer) or one.text.fingerprint() != self.text.fingerprint():
+                kind = "" if one.kind == self.kind else f" (task '{one.kind}', not '{self.kind}')"
+                raise UsageError(
+                    f"ensemble: a model of other symbols was given{kind}. Give models that were trained on the same "
+                    "table with the same settings of text."
+                )
+        if not others:
+            return self
+        found = copy(self)
+        found.engine = Ensemble([self.engine, *(one.engine for one in cast("Sequence[Writer]", others))])
+        return found
 
     def searching(self, *, beam: int | None = None, changes: Mapping[str, Any] | None = None) -> SearchSettings:
         """The saved search with some settings changed. ``beam`` alone chooses the kind too: 1 is argmax.
@@ -201,8 +223,10 @@ class Writer(Model):
         seed: int | None = None,
         batch: int = 64,
         attention: bool = False,
+        ensemble: Sequence[Model] | None = None,
     ) -> Iterator[Shown]:
-        """One result a source in ``file``, in order."""
+        """One result a source in ``file``, in order; ``ensemble``: of this model `joined` with others."""
+        model = self.joined(ensemble or ())
         given = {
             "kind": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
             "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
@@ -214,7 +238,7 @@ class Writer(Model):
         output, number = Output(self, settings.nbest, attention=attention), 0
         for lines, prefixes in rounds(self.sources_in(file), prefix):
             for line, found in zip(
-                lines, self.translations(lines, settings, batch=batch, prefixes=prefixes), strict=True
+                lines, model.translations(lines, settings, batch=batch, prefixes=prefixes), strict=True
             ):
                 yield output(number, line, found)
                 number += 1
@@ -234,9 +258,11 @@ class Writer(Model):
         compare: Model | None = None,
         score: list[str] | None = None,
         references: Grouping | None = None,
+        ensemble: Sequence[Model] | None = None,
     ) -> Evaluated:
-        """Scores of the outputs; against another model."""
-        return self.judged(part, beam=beam, compare=compare, score=score, references=references)[0]
+        """Scores of the outputs; against another model; ``ensemble``: of this model `joined` with others."""
+        model = self.joined(ensemble or ())
+        return model.judged(part, beam=beam, compare=compare, score=score, references=references)[0]
 
     def judged(
         self,

@@ -2,9 +2,10 @@
 
 from unrolled.search import argmax, beam, sampling  # noqa: F401  (they register themselves)
 from unrolled.search.diagnosis import diagnose
+from unrolled.search.ensemble import Ensemble
 from unrolled.search.hypothesis import Hypothesis
 from unrolled.search.searcher import Searcher, decode
 from unrolled.search.settings import SEARCHERS, SearchSettings
 from unrolled.search.unknown import replace_unknown
 
-__all__ = ["SEARCHERS", "Hypothesis", "SearchSettings", "Searcher", "decode", "diagnose", "replace_unknown"]
+__all__ = ["SEARCHERS", "Ensemble", "Hypothesis", "SearchSettings", "Searcher", "decode", "diagnose", "replace_unknown"]
