@@ -59,6 +59,11 @@ class Highlights:
         return f"{' '.join(self.question.split())} {self.answer} ({self.probability:.3f})"
 
     @property
+    def rest(self) -> float:
+        """What of an attention lies on no word."""
+        return max(0.0, 1.0 - sum(self.shares)) if self.summed else 0.0
+
+    @property
     def shares(self) -> list[float]:
         """The weight of each sentence."""
         made = np.sum if self.summed else np.max
@@ -82,6 +87,7 @@ class Highlights:
             "question": self.question,
             "answer": self.answer,
             "probability": self.probability,
+            "rest": round(self.rest, 6),
             "sentences": [
                 {
                     "words": list(one.words),
@@ -111,7 +117,8 @@ class Highlights:
             lines.append("* supports the answer, as the data have it")
         measures = [f"  {one.sentence}" for one in (self.faithfulness or {}).values()]
         del width  # a sentence is a line: terminals wrap it
-        return "\n".join([*lines, f"{self.scale}, in all of a sentence", *measures])
+        rest = f"; {100 * self.rest:.0f} % on the end of the document" * (self.rest > 0.005)
+        return "\n".join([*lines, f"{self.scale}, in all of a sentence{rest}", *measures])
 
     def _strongest(self) -> float:
         return max((float(one.weights.max(initial=0.0)) for one in self.sentences), default=0.0)
@@ -140,21 +147,31 @@ def layout(found: Highlights) -> Picture:
     for one, share in zip(found.sentences, found.shares, strict=True):
         title = f"{100 * share:.0f} % {found.scale}"
         shapes.append(Box(MARGIN, y + 3, BAR - 46, LINE - 8, "tile", radius=3, title=title))
-        if share > 0.004:
-            shapes.append(Box(MARGIN, y + 3, (BAR - 46) * min(share, 1.0), LINE - 8, "heat", radius=3, title=title))
+        wide = (BAR - 46) * min(share, 1.0)
+        if wide > 0.5:
+            shapes.append(Box(MARGIN, y + 3, wide, LINE - 8, "heat", radius=min(3.0, wide / 2), title=title))
         if one.supports:
             shapes.append(Box(MARGIN - 2, y + 1, BAR - 42, LINE - 4, "gold", radius=4, outline=True))
         shapes.append(Label(MARGIN + BAR - 8, y + 16, f"{100 * share:.0f} %", SMALL, "muted", "end"))
         words, y = _words(one, y, strongest)
         shapes += words
         y += LINE + 3
-    note = f"bar: {found.scale} of the sentence; shade: of the word, the strongest {100 * strongest:.0f} %"
-    note += "; outlined: supports the answer, as the data have it" * any(one.supports for one in found.sentences)
-    shapes.append(Label(MARGIN, y + 14, note, SMALL, "muted"))
-    trust, bottom = trusting(found.faithfulness, y + 30, WIDTH)
+    for line in _notes(found, strongest):
+        shapes.append(Label(MARGIN, y + 14, line, SMALL, "muted"))
+        y += 18
+    trust, bottom = trusting(found.faithfulness, y + 12, WIDTH)
     paper = Box(0, 0, WIDTH, bottom + 8, "paper", radius=10)
     title = f"{found.method}: {printable(found.target_text)}"
     return Picture(WIDTH, bottom + 8, title, _description(found), paper, [*shapes, *trust])
+
+
+def _notes(found: Highlights, strongest: float) -> list[str]:
+    notes = [f"bar: {found.scale}, of the sentence; shade: of the word, at most {100 * strongest:.0f} %"]
+    if any(one.supports for one in found.sentences):
+        notes.append("outlined: supports the answer, as the data have it")
+    if found.summed and found.rest > 0.005:
+        notes.append(f"the rest, {100 * found.rest:.0f} %, lies on the end of the document, which has read all of it")
+    return notes
 
 
 def _words(one: Sentence, y: float, strongest: float) -> tuple[list[Box | Label], float]:

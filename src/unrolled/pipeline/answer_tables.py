@@ -63,7 +63,11 @@ class Judged(NamedTuple):
         if self.read is not None:
             asked = f"{self.read.questions:,} questions with supporting sentences"
             chance = f"these hold {self.read.chance:.3f} of the words"
-            found.append(Score("attention_on_support", self.read.share, f"share of attention, {asked}; {chance}", True))
+            found.append(
+                Score(
+                    "attention_on_support", self.read.share, f"share of the attention on words, {asked}; {chance}", True
+                )
+            )
             found.append(Score("support_read_most", self.read.top, f"the most read sentence is one, {asked}", True))
         return found
 
