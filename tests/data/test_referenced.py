@@ -3,9 +3,10 @@
 import pytest
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.endings import kind_of
 from unrolled.data.parts import Part, hold_out
 from unrolled.data.readers import open_table, splits
-from unrolled.data.referenced import column_of, files_in, kind_of, resolved
+from unrolled.data.referenced import column_of, files_in, resolved
 
 DATA = {"valid_share": 0.4, "valid_rows": 10}
 

@@ -38,6 +38,7 @@ def check(
     from unrolled.data.doctor import examine
     from unrolled.data.sentences import sentences_first
     from unrolled.data.table import cut, wanted
+    from unrolled.tasks.captions import images_first
     from unrolled.tasks.feature_columns import pairs_first
     from unrolled.tasks.forecast import series_first
     from unrolled.tasks.reading import questions_first
@@ -49,7 +50,8 @@ def check(
         data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
-    found = recordings_first(frames_first(tables_of(sources, wanted(columns))))
+    given = tables_of(sources, wanted(columns))
+    found = images_first(given) or recordings_first(frames_first(given))
     tables = (
         series_first(found)
         or sentences_first(found)

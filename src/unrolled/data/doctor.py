@@ -10,6 +10,7 @@ from unrolled.data.checks import (
     duplicates,
     features,
     frames,
+    images,
     labels,
     lengths,
     questions,
@@ -65,6 +66,7 @@ def _alone(census: Census) -> Iterator[Finding]:
     yield from labels.spread(census)
     yield from features.empty(census)
     yield from frames.wrong(census)
+    yield from images.looked_at(census)
     yield from questions.inside(census)
     yield from sounds.wrong(census)
     yield from sounds.repeated(census)
@@ -90,6 +92,8 @@ def _against(train: Census, census: Census) -> Iterator[Finding]:
     if not census.names_files:
         yield from duplicates.overlap(train, census)
     yield from sounds.overlap(train, census)
+    yield from duplicates.overlap(train, census)
+    yield from images.overlap(train, census)
     yield from labels.unseen(train, census)
     yield from features.unseen(train, census)
     yield from unknown.unseen_characters(train, census)

@@ -17,6 +17,7 @@ from unrolled.data.table import (
     Table,
     default_names,
     heads_numbers,
+    heads_paths,
     is_header,
     listed,
     select,
@@ -77,9 +78,9 @@ class Layout:
         chosen = wanted(columns)
         named = [column for column in chosen or () if isinstance(column, str)]
         cells = [cell.strip() for cell in first]
-        self.header = len(cells) == count and (
-            is_header(cells) or heads_numbers(records) or (bool(named) and all(name in cells for name in named))
-        )
+        asked = bool(named) and all(name in cells for name in named)
+        told = is_header(cells) or heads_numbers(records) or heads_paths(records)
+        self.header = len(cells) == count and (told or asked)
         self.names = unique(cells) if self.header else default_names(count)
         self.indices = select(path, self.names, chosen)
         # Columns asked for by number alone: what stands behind them may come and go.

@@ -9,30 +9,17 @@ from itertools import islice
 from pathlib import Path
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.endings import KINDS, kind_of
 from unrolled.data.files import named_format
 from unrolled.data.folders import SPLITS, split_of
 from unrolled.data.opening import Report, Wrong, read_lines, reason
 from unrolled.data.table import Columns, Row, Table, select, wanted
-
-KINDS: dict[str, tuple[str, ...]] = {
-    "image": (
-        ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm", ".pbm", ".pnm",
-    ),
-    "sound": (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".w64", ".caf"),
-}  # fmt: skip
-"""Endings of files, by what is in them."""
 
 HEAD = 50
 """Rows that tell in which column the paths are."""
 
 BESIDE = ".txt"
 """What the text beside a file is called: ``a.txt`` goes with ``a.png``."""
-
-
-def kind_of(path: str | Path) -> str | None:
-    """What is in a file, by the ending of its name; None: it is none of KINDS."""
-    ending = Path(path).suffix.strip().lower()
-    return next((kind for kind, endings in KINDS.items() if ending in endings), None)
 
 
 def column_of(table: Table, kind: str) -> int | None:

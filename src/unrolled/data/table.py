@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unrolled.base.errors import UsageError, known
+from unrolled.data.endings import kind_of
 from unrolled.data.opening import Report, Wrong, refuse
 
 Columns = str | Sequence[str | int] | None
@@ -24,7 +25,7 @@ article title headline abstract word words lemma form features feats inflection 
 historical modern name transliteration translation ar bg bn ca cs da de el en es et fa fi fr he hi hr hu it ja ko lt
 lv ms nl no pl pt ro ru sk sl sr sv ta th tr uk ur vi zh eng deu ger fra fre spa ita por nld rus jpn zho chi kor ara
 heb ces pol english german french spanish italian portuguese dutch russian japanese chinese korean arabic hebrew czech
-polish image caption path file file_name filename audio sound recording wav transcript transcription
+polish image boxes caption path file file_name filename audio sound recording wav transcript transcription
 """
 KNOWN_NAMES = frozenset(_NAMES.split())
 """Cells that mark a first row as a header; compared in lower case."""
@@ -131,6 +132,15 @@ def heads_numbers(records: Sequence[Sequence[str]]) -> bool:
         for place, name in enumerate(first)
     )
     return above * 2 >= len(first) > 1 and not any(is_number(cell) or is_date(cell) for cell in first)
+
+
+def heads_paths(records: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row stands above paths without being one: in some column every row below (at least one) names an
+    image or a recording, and the first row names none anywhere."""
+    first, below = records[0], records[1:]
+    if not below or any(kind_of(cell) for cell in first) or any(len(row) != len(first) for row in below):
+        return False
+    return any(all(kind_of(row[place]) for row in below) for place in range(len(first)))
 
 
 def is_number(cell: str) -> bool:

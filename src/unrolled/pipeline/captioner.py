@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.endings import kind_of
 from unrolled.data.lines import lines_of
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
-from unrolled.data.referenced import files_in, kind_of
+from unrolled.data.referenced import files_in
 from unrolled.pipeline.captioner_tables import boxes_of, inside_boxes
 from unrolled.pipeline.describing import Describer
 from unrolled.pipeline.model import TRAINED, Evaluated, Model

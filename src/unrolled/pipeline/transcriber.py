@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.endings import kind_of
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
-from unrolled.data.referenced import files_in, holds_files, kind_of
+from unrolled.data.referenced import files_in, holds_files
 from unrolled.data.table import Table
 from unrolled.pipeline.describing import Describer
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown

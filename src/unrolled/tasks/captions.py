@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.settings import merge
+from unrolled.data.endings import KINDS
 from unrolled.data.opening import Report, Wrong
 from unrolled.data.parts import Part, hold_out
-from unrolled.data.referenced import KINDS, column_of, resolved
+from unrolled.data.referenced import column_of, resolved
 from unrolled.data.table import Row, Table, arranged
 from unrolled.tasks.base import TASKS, Manual, Sized
 from unrolled.tasks.describing import DescribeTask

@@ -12,8 +12,9 @@ from annotated_types import Ge
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.settings import Tree
+from unrolled.data.endings import KINDS
 from unrolled.data.parts import Part
-from unrolled.data.referenced import KINDS, column_of
+from unrolled.data.referenced import column_of
 from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
