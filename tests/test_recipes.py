@@ -50,6 +50,12 @@ def test_scitldr_becomes_rows_of_abstract_and_title(tmp_path: Path) -> None:
     assert len(found["valid.tsv"].splitlines()) == 2 and len(found["train.tsv"].splitlines()) == 37
 
 
+def test_ett_is_cut_after_twenty_months(tmp_path: Path) -> None:
+    found = prepared("ett", {"ETTh1.csv.gz": "date,OT\n" + "".join(f"{n},{n}\n" for n in range(14_500))}, tmp_path)
+    rows = found["ett.csv"].splitlines()
+    assert rows[0] == "date,OT" and len(rows) == 14_401 and rows[-1] == "14399,14399"
+
+
 def test_digits_become_strings_of_one_speaker_made_of_a_part_s_own_clips(tmp_path: Path) -> None:
     given, out = tmp_path / "given", tmp_path / "out"
     given.mkdir()

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from unrolled.base.errors import DataError, UsageError
 from unrolled.data.readers import open_table
 from unrolled.data.resampling import resampled
-from unrolled.data.series import Wanted, cut, gathered, joined
+from unrolled.data.series import gathered
+from unrolled.data.series_columns import Wanted
+from unrolled.data.series_parts import cut, joined
 from unrolled.text.series import read_series
 
 
@@ -45,6 +47,12 @@ def test_all_numbers_are_forecast_unless_one_is_called_so(tmp_path):
     assert read(table_of(tmp_path, "t,a,y\n1,2,3\n2,3,4\n3,4,5\n"))[0].roles.target == ("y",)
     said = gathered(table_of(tmp_path, "t,a,note\n1,2,x\n2,3,y\n3,4,z\n"), Wanted()).guessed[-1]
     assert "the time is 't'; forecast: a; not used: note" in said
+
+
+def test_the_one_column_of_words_tells_series_apart_where_times_repeat(tmp_path):
+    table = table_of(tmp_path, "day,place,y\n1,n,5\n1,s,6\n2,n,7\n2,s,8\n")
+    assert [(one.name, one.values[:, 0].tolist()) for one in read(table)] == [("n", [5, 7]), ("s", [6, 8])]
+    assert "series are told apart by 'place'" in gathered(table, Wanted()).guessed[-1]
 
 
 def test_parquet_with_nulls(tmp_path):

@@ -13,7 +13,8 @@ import unrolled
 from unrolled.base.errors import DataError, SettingsError, UsageError
 from unrolled.cli.main import app
 from unrolled.data.opening import refuse
-from unrolled.data.series import Wanted, file_of
+from unrolled.data.series import file_of
+from unrolled.data.series_columns import Wanted
 from unrolled.text.series import read_series
 
 HORIZON = 6

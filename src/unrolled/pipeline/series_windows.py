@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import DataError
-from unrolled.tasks.forecast import encoded
 from unrolled.tasks.forecast_scores import Origin, Tried, naive_forecasts
+from unrolled.tasks.forecast_sizes import encoded
 from unrolled.text.series import Series
 from unrolled.workshop.forecasting import Place, foresee, restored
 

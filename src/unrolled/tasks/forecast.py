@@ -15,23 +15,28 @@ from annotated_types import Ge, Gt
 from unrolled.base.errors import DataError, SettingsError, UsageError
 from unrolled.base.protocol import Loss
 from unrolled.data.parts import Part
-from unrolled.data.series import HEAD, Wanted, cut, gathered, joined, spans, time_column
+from unrolled.data.series import gathered
+from unrolled.data.series_columns import HEAD, Wanted, time_column
+from unrolled.data.series_parts import cut, joined, spans
 from unrolled.data.table import Row, Table, is_number
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation
 from unrolled.tasks.classify import LABELS
+from unrolled.tasks.forecast_sizes import cutting_of, encoded, extent_of
 from unrolled.text.clock import Clock
 from unrolled.text.forecasting import SeriesText, usual_horizon
-from unrolled.text.series import COLUMNS, Series, read_series
+from unrolled.text.series import COLUMNS, read_series
 
 if TYPE_CHECKING:
     from torch import nn
 
     from unrolled.data.store import Encoder, Store
-    from unrolled.data.windows import Cutting, Windowed
-    from unrolled.models.forecaster import Extent
+    from unrolled.data.windows import Windowed
 
 UPDATES = 1500
 """Updates that a run has where nobody says how long it is."""
+
+LEAST, MOST = 3, 12
+"""Epochs that it has at least and at most: few windows are soon learnt by heart."""
 
 VALIDATIONS = 30
 """How often such a run is validated."""
@@ -205,7 +210,7 @@ class Forecast(Task[SeriesText]):
         windows = min(steps, self.windows or steps)
         size = 16 if windows <= FEW else 32 if windows <= MANY else 64
         updates = max(1, windows // size)
-        epochs = int(np.clip(round(UPDATES / updates), 3, 250))
+        epochs = int(np.clip(round(UPDATES / updates), LEAST, MOST))
         every = max(1, updates * epochs // VALIDATIONS)
         tree = {"train": {"batch_sentences": size, "epochs": epochs, "validate_every": every}}
         return Sized(f"sized to {steps} steps", tree, lambda _: [f"{steps:,} steps to learn from."])
@@ -308,40 +313,6 @@ class Forecast(Task[SeriesText]):
         return {"loss": self.mean_loss(given)}
 
 
-def extent_of(text: SeriesText) -> Extent:
-    """The sizes of a network that reads what ``text`` encodes."""
-    from unrolled.models.forecaster import Extent
-
-    channels = text.numbers + text.ahead - len(text.roles.known)
-    window, missing = text.window, cast("Any", text.missing)
-    targets = len(text.roles.target)
-    return Extent(targets, channels, text.numbers, text.ahead, window.context, window.horizon, window.season, missing)
-
-
-def cutting_of(text: SeriesText) -> Cutting:
-    """How windows are cut out of series that ``text`` has encoded."""
-    from unrolled.data.windows import Cutting
-
-    window = text.window
-    return Cutting(
-        context=window.context,
-        horizon=window.horizon,
-        least=window.least,
-        targets=len(text.roles.target),
-        numbers=text.numbers,
-        ahead=text.ahead,
-        forward=int(text.missing == "forward"),
-    )
-
-
-def encoded(one: Series, text: SeriesText, name: str) -> np.ndarray:
-    """Float32 [time, channels] of a series; DataError names the file."""
-    try:
-        return text.encoded(one)
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from None
-
-
 def _names(given: Names) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else given
 
@@ -351,5 +322,5 @@ def series_first(tables: Mapping[str, Table]) -> dict[str, Table] | None:
     first = tables.get("train") or next(iter(tables.values()))
     if first.format in ("ts", "npz", "frames") or Forecast.recognises(first) is None:
         return None
-    task = Forecast()
+    task = Forecast(missing="mask")  # what is missing is told, not refused
     return task.follow({name: task.adapt(table) for name, table in tables.items()})

@@ -28,7 +28,7 @@ FORMS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:
 
 _MONTH, _QUARTER, _COMPACT = (
     re.compile(r"(\d{4})[-/](\d{1,2})"),
-    re.compile(r"(\d{4})-?[Qq]([1-4])"),
+    re.compile(r"(\d{4})[- ]?[Qq]([1-4])"),
     re.compile(r"\d{8}"),
 )
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?)?\s*([a-z]+)")

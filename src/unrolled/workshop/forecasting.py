@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unrolled.tasks.forecast import cutting_of
 from unrolled.tasks.forecast_scores import Tried
+from unrolled.tasks.forecast_sizes import cutting_of
 
 if TYPE_CHECKING:
     from unrolled.models import Forecaster

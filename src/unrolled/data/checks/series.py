@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from unrolled.data.findings import Finding, Report, Split
+from unrolled.data.findings import Finding, Report, Split, percent
 from unrolled.data.opening import Wrong
 from unrolled.data.table import Table
 from unrolled.text.series import Series, read_series
@@ -26,7 +26,7 @@ def report(tables: Mapping[str, Table]) -> Report:
     for split, table in tables.items():
         wrong: dict[str, list[Wrong]] = {}
         found = [read_series(row.fields) for row in table.rows(_noting(wrong))]
-        findings += _findings(split, found, wrong)
+        findings += _findings(split, str(table.path), found, wrong)
         count = sum(map(len, wrong.values()))
         splits.append(Split(split, str(table.path), table.format, len(found), count, (), tuple(table.guessed)))
     findings.sort(key=lambda finding: ("error", "warning", "note").index(finding.severity))
@@ -37,7 +37,9 @@ def _noting(wrong: dict[str, list[Wrong]]) -> Callable[[Wrong], None]:
     return lambda one: wrong.setdefault(one.kind, []).append(one)
 
 
-def _findings(split: str, found: Sequence[Series], wrong: Mapping[str, Sequence[Wrong]]) -> Iterator[Finding]:
+def _findings(
+    split: str, path: str, found: Sequence[Series], wrong: Mapping[str, Sequence[Wrong]]
+) -> Iterator[Finding]:
     for kind, ones in wrong.items():
         places = tuple(f"{one.path}:{one.place}" for one in ones[:PLACES])
         yield Finding("error", kind, split, len(ones), ones[0].message, places)
@@ -47,10 +49,16 @@ def _findings(split: str, found: Sequence[Series], wrong: Mapping[str, Sequence[
     span = f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
     count = f"{len(found):,} series" if len(found) > 1 else "one series"
     yield Finding("note", "series", split, len(found), f"{count} of {span} steps, a step each {clock.named()}.", ())
-    missing = sum(int((~np.isfinite(one.values[: one.ends])).sum()) for one in found)
-    if missing:
-        share = missing / sum(one.values[: one.ends].size for one in found)
-        yield Finding("note", "missing values", split, missing, f"{share:.1%} of the numbers are missing.", ())
+    lines = [line for one in found for line in one.lines[~np.isfinite(one.values).all(axis=1)].tolist()]
+    if lines:
+        share = percent(len(lines) / sum(len(one.values) for one in found))
+        message = (
+            f"{share} of the steps lack a number. Training refuses "
+            "them unless task.missing says what to do, or at the end of a series task.known names what is known ahead."
+        )
+        yield Finding(
+            "warning", "missing", split, len(lines), message, tuple(f"{path}:{one}" for one in lines[:PLACES])
+        )
     for place, name in enumerate(found[0].roles.numbers):
         every = np.concatenate([one.values[:, place] for one in found])
         real = every[np.isfinite(every)]
