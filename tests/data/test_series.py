@@ -55,6 +55,25 @@ def test_the_one_column_of_words_tells_series_apart_where_times_repeat(tmp_path)
     assert "series are told apart by 'place'" in gathered(table, Wanted()).guessed[-1]
 
 
+def test_what_looks_like_series(tmp_path):
+    from unrolled.tasks.forecast import Forecast
+
+    assert "times in the column 'date'" in Forecast.recognises(table_of(tmp_path, DAYS))
+    for text in (
+        "date,stars,review\n2024-01-01,3,good\n2024-01-02,4,better\n2024-01-03,5,best\n",
+        "date,word\n2024-01-01,a\n2024-01-02,a\n2024-01-03,b\n",
+        "time,x,label\n1,3,a\n2,4,b\n3,5,a\n",
+    ):
+        assert Forecast.recognises(table_of(tmp_path, text)) is None
+
+
+def test_days_begin_at_the_users_midnight(tmp_path):
+    rows = "".join(f"2024-01-0{1 + hour // 24}T{hour % 24:02d}:00:00+02:00,{hour // 24}\n" for hour in range(72))
+    (one,) = read(table_of(tmp_path, f"time,y\n{rows}"), every="1d")
+    assert one.values[:, 0].tolist() == [0, 1, 2]
+    assert one.clock.written(one.first) == "2024-01-01T00:00:00+02:00"
+
+
 def test_parquet_with_nulls(tmp_path):
     path = tmp_path / "data.parquet"
     times = pa.array(np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "datetime64[us]"))

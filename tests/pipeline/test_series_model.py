@@ -258,6 +258,17 @@ def test_files_for_validation_and_test_go_on_from_training(place, tmp_path):
     assert values_of(found) == values_of(same)
 
 
+def test_a_part_is_said_once(place, tmp_path):
+    from unrolled.workshop.sources import Sources
+
+    path = str(place / "sales.csv")
+    for name, other in (("valid", "valid"), ("test", "valid"), ("test", "test")):
+        settings = {"task": {name: 12, "known": ["price"]}}
+        sources = Sources(**{"data": path, other: path})
+        with pytest.raises(UsageError, match=rf"task.{name}=12 takes the last steps .* and --{other} was given"):
+            unrolled.train(sources=sources, task="forecast", out=tmp_path / "m", settings=settings, quiet=True)
+
+
 def test_missing_numbers_are_masked_and_never_scored(tmp_path):
     lines = sales(60).strip().split("\n")
     for row in (10, 30, 31, 50):

@@ -138,7 +138,12 @@ class Forecast(Task[SeriesText]):
         if time is None:
             return None
         others = [place for place in range(len(lower)) if place != time]
-        if not any(all(is_number(row.fields[place]) for row in head[:20]) for place in others):
+        cells = [[row.fields[place] for row in head] for place in others]
+        numeric = [all(map(is_number, column[:20])) for column in cells]
+        names = all(
+            number or 2 * len(set(column)) <= len(column) for number, column in zip(numeric, cells, strict=True)
+        )
+        if not any(numeric) or not names:  # text that is never the same tells no series apart
             return None
         return f"{table.path}: times in the column '{table.columns[time]}' beside numbers."
 
@@ -158,6 +163,11 @@ class Forecast(Task[SeriesText]):
     def follow(self, tables: Mapping[str, Table]) -> dict[str, Table]:
         """The tables of validation and test, the steps before them in front of theirs, only read."""
         found = dict(tables)
+        if self.valid is not None and "valid" in found:
+            raise UsageError(
+                f"task.valid={self.valid} takes the last steps of the training file, and --valid was given. Give one "
+                "of them."
+            )
         if self.test is not None and "train" in found:
             given = next((name for name in ("valid", "test") if name in found), None)
             if given is not None:

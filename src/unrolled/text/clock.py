@@ -194,7 +194,7 @@ class Clock:
         if self.unit == "number":
             return times
         if self.unit == "second":
-            return times
+            return times + self.offset  # so that days begin at the user's midnight
         if self.unit == "weekday":
             days = (times + self.offset - self.moment) / DAY - 4  # since Monday 1970-01-05
             week = np.floor(days / 7)
@@ -215,7 +215,7 @@ class Clock:
         """The local time at a position of a clock of dates."""
         units = position * self.step
         if self.unit == "second":
-            return self._local(round(units, 3))
+            return self._local(round(units, 3) - self.offset)
         if self.unit == "weekday":
             week, within = divmod(round(units), 5)
             return self._local((4 + 7 * week + within) * DAY + self.moment - self.offset)
