@@ -61,6 +61,27 @@ BASES: dict[str, dict[str, Any]] = {
     "attention multi_head": {"heads": 2},
     "reach local_m": {"window": 2},
     "reach local_p": {"window": 2},
+    "model numbers_to_text": {
+        "kind": "numbers_to_text",
+        "embedding_size": SIZE,
+        "dropout": 0.0,
+        "encoder": {"kind": "rnn", "cell": CELL, "bidirectional": False},
+        "decoder": {"kind": "query_before", "cell": CELL, "attention": {"kind": "additive", "hidden_size": 4}},
+    },
+    "model classifier": {"embedding_size": SIZE, "dropout": 0.0, "encoder": {"kind": "rnn", "cell": CELL}},
+    "model signal_classifier": {"size": SIZE, "dropout": 0.0, "encoder": {"kind": "rnn", "cell": CELL}},
+    "model tagger": {
+        "embedding_size": SIZE,
+        "character_size": 4,
+        "character_hidden_size": 4,
+        "dropout": 0.0,
+        "encoder": {"kind": "rnn", "cell": CELL},
+    },
+    "front frames": {"size": SIZE},
+    "front image": {"grid": {"kind": "convolutional", "sizes": [4, 6]}},
+    "jitter affine": {"shift": 0.3},
+    "grid convolutional": {"sizes": [4, 6]},
+    "augmentation specaugment": {"time_share": 0.9},
 }
 """What a part is given beside the one setting that is tried."""
 
@@ -80,6 +101,11 @@ OPEN: dict[str, list[Any]] = {
     "fertility": [None, 1.5],
     "cutoffs": [[4, 7], [5]],
     "shrink": [1.5, 2.0],
+    "sizes": [[4, 6], [2, 6]],
+    "strides": [None, [1, 2]],
+    "width": [1, 3],
+    "turn": [0.0, 30.0],
+    "time_share": [0.4, 0.9],
 }
 """Values of settings whose own range begins elsewhere."""
 
@@ -218,6 +244,7 @@ def test_every_value_of_every_setting_trains_two_steps(name: str, pairs: Any) ->
 
 
 ALIKE = {
+    "input_dropout": ({"None", "0.0"},),  # the same as dropout, which is 0 here
     "peephole": ({"True", "diagonal"}, {"False", "none"}),
     "residual": ({"True", "2"},),
     "bidirectional": ({"True", "first"},),  # there is one layer here
@@ -263,3 +290,97 @@ def test_every_value_of_a_language_model_trains_two_steps(name: str) -> None:
     model.eval()
     found = [model.log_probs(ids, mask, targets, state)[0] for _ in range(2)]
     assert torch.equal(found[0], found[1]) and (found[0][mask] < 0).all()
+
+
+# --- networks of other tasks ------------------------------------------------------------------------------------------
+
+SEEN = {"encoder", "decoder", "bridge", "cell", "attention", "reach", "normaliser", "coverage", "positions"}
+"""Parts whose settings `CASES` tries: here all their kinds are."""
+
+OTHERS = {
+    name if name.startswith(kind) else f"{kind}.{name}": tree
+    for kind in ("numbers_to_text", "classifier", "signal_classifier", "tagger")
+    for name, tree in every(Kinds(MODELS, kind), (), {}, set(SEEN))
+    if (kind, name) != ("tagger", "encoder.pyramidal")  # each word needs a place of its own
+}
+LENGTHS = torch.tensor([[12], [9], [11], [12]])
+REAL = torch.arange(12) < LENGTHS
+IDS = torch.arange(48).reshape(4, 12) * 7 % 9 + 2
+OTHER_MARKS: dict[str, tuple[float, ...]] = {}
+
+
+def loss_of(model: torch.nn.Module, tree: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """(loss, what is said) of one batch."""
+    kind = tree["kind"]
+    if kind == "numbers_to_text":
+        front = tree.get("front", "frames")
+        draw = torch.Generator().manual_seed(3)
+        given, mask = torch.randn(4, 12, 3, generator=draw), REAL
+        if "image" in (front, front["kind"] if isinstance(front, Mapping) else ""):
+            pixels = torch.randn(4, 8, 8, 3, generator=draw) * 60 + 127
+            given, mask = torch.cat((pixels, torch.ones(4, 8, 8, 1)), dim=3), torch.ones(4, 4, dtype=torch.bool)
+        target = IDS[:, :5]
+        loss = model.loss(given, mask, target, target > 0)
+        return loss, model.log_probs(given, mask, target, target > 0)
+    if kind == "tagger":
+        spelt = torch.arange(24).reshape(1, 6, 4) % 9 + 4
+        scores = model(IDS, REAL, spelt, IDS % 6)
+        return model.loss(scores, IDS % 5, REAL), scores
+    given = IDS if kind == "classifier" else torch.sin(torch.arange(144.0)).reshape(4, 12, 3)
+    logits = model(given, REAL).logits
+    return model.loss(logits, torch.tensor([0, 4, 1, 1])), logits
+
+
+def built(tree: Mapping[str, Any]) -> torch.nn.Module:
+    sizes: tuple[Any, ...] = {
+        "numbers_to_text": (3, 13),
+        "classifier": (13, 5, False),
+        "signal_classifier": (3, 5, False),
+        "tagger": (13, 14, 5, None, torch.ones(13, dtype=torch.bool)),
+    }[tree["kind"]]
+    model = MODELS.build(tree, *sizes, where="model")
+    if hasattr(model, "weigh"):
+        model.weigh([1, 2, 3, 4, 5], 15)
+    return model
+
+
+def train_other(name: str) -> None:
+    tree = fitting(name.removeprefix("numbers_to_text."), OTHERS[name])
+    torch.manual_seed(0)
+    model = built(tree)
+    learning = [(key, weight) for key, weight in model.named_parameters() if weight.requires_grad]
+    before = [weight.detach().clone() for _, weight in learning]
+    optimizer = torch.optim.Adam([weight for _, weight in learning], lr=0.01)
+    torch.manual_seed(1)
+    for step in range(2):
+        optimizer.zero_grad()
+        loss, _ = loss_of(model, tree)
+        loss.backward()
+        if step == 0:
+            slopes = sum(weight.grad.double().abs().sum().item() for _, weight in learning if weight.grad is not None)
+            size, drawn = (sum(part) for part in zip(*((one.numel(), one.sum().item()) for one in before), strict=True))
+            OTHER_MARKS[name] = (size, round(drawn, 5), round(loss.item(), 5), round(slopes, 4))
+        optimizer.step()
+    assert loss.isfinite()
+    assert not [key for (key, weight), old in zip(learning, before, strict=True) if torch.equal(weight, old)]
+    model.eval()
+    assert torch.equal(loss_of(model, tree)[1], loss_of(model, tree)[1])
+
+
+@pytest.mark.parametrize("name", list(OTHERS))
+def test_every_value_of_other_networks_trains_two_steps(name: str) -> None:
+    train_other(name)
+
+
+def test_no_two_values_of_other_networks_do_the_same() -> None:
+    groups: dict[str, dict[str, str]] = {}
+    for name in OTHERS:
+        setting, equals, value = name.partition("=")
+        group, value = (setting, value) if equals else name.rpartition(".")[::2]
+        groups.setdefault(group, {})[value] = name
+        if name not in OTHER_MARKS:
+            train_other(name)
+    for group, cases in groups.items():
+        for (one, first), (other, second) in itertools.combinations(cases.items(), 2):
+            if {one, other} not in ALIKE.get(group.rpartition(".")[2], ()):
+                assert OTHER_MARKS[first] != OTHER_MARKS[second], f"{group}: {one} and {other} do the same"
