@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
     from unrolled.pipeline import (
         Captioner,
+        HandwritingModel,
         LanguageModel,
         Model,
         QuestionAnswerer,
@@ -36,6 +37,7 @@ _PLACES = {
     "Classifier": ("unrolled.runs.estimator", "Classifier"),
     "Forecaster": ("unrolled.runs.forecast_estimator", "Forecaster"),
     "Model": ("unrolled.pipeline", "Model"),
+    "HandwritingModel": ("unrolled.pipeline", "HandwritingModel"),
     "LanguageModel": ("unrolled.pipeline", "LanguageModel"),
     "QuestionAnswerer": ("unrolled.pipeline", "QuestionAnswerer"),
     "SeriesModel": ("unrolled.pipeline", "SeriesModel"),
@@ -54,6 +56,7 @@ __all__ = [
     "Classifier",
     "Explanation",
     "Forecaster",
+    "HandwritingModel",
     "LanguageModel",
     "Model",
     "QuestionAnswerer",

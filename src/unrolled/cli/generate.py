@@ -1,4 +1,4 @@
-"""``unrolled generate``: text that goes on from a prompt."""
+"""``unrolled generate``: text that goes on from a prompt, or drawings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from unrolled.cli import options
 
 def generate(
     model: options.Model,
-    prompt: Annotated[str, typer.Option(help="What the text begins with.")] = "",
-    length: Annotated[int | None, typer.Option(min=1, help="Symbols at most: 200, or 10 with --likeliest.")] = None,
+    prompt: Annotated[
+        str, typer.Option(help="What the text begins with; for drawings FILE or FILE#NUMBER of one to go on from.")
+    ] = "",
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Symbols at most: 200, or 10 with --likeliest. Points of a drawing: 1000.")
+    ] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="How many texts are drawn.")] = None,
     likeliest: Annotated[
         int | None, typer.Option(min=1, help="No draws: the n likeliest continuations with their log-probabilities.")
@@ -20,6 +24,15 @@ def generate(
     temperature: Annotated[float | None, typer.Option(help="Above 1 more varied, below 1 less.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Only the k best symbols.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Only the best symbols with this mass.")] = None,
+    bias: Annotated[
+        float | None, typer.Option(help="Drawings: above 0 only what is more probable, about 1 for neat ones.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Drawings: what is to be drawn, a label of the training rows.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Drawings: a page (.svg, .png), a folder of .svg, or data (.jsonl, .npz).")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed, other draws.")] = None,
     stop: Annotated[
         list[str] | None, typer.Option(help="End before this text; \\n is an end of line. Can be repeated.")
@@ -27,7 +40,8 @@ def generate(
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with symbols and log-probabilities.")] = False,
     device: options.Device = "auto",
 ) -> None:
-    """Write text that begins with the prompt, drawn from the model, or its likeliest continuations.
+    """Write text that begins with the prompt, drawn from the model, or its likeliest continuations; or draw, with
+    a model of drawings.
 
     A sample depends on the seed and on its number alone. It ends where the model ends the text, before a stop, or after
     the length.
@@ -38,13 +52,14 @@ def generate(
 
     given = {
         "length": length, "samples": samples, "likeliest": likeliest, "temperature": temperature, "top_k": top_k,
-        "top_p": top_p, "seed": seed, "stop": [one.replace("\\n", "\n") for one in stop or ()] or None,
+        "top_p": top_p, "bias": bias, "label": label, "to": to, "seed": seed,
+        "stop": [one.replace("\\n", "\n") for one in stop or ()] or None,
     }  # fmt: skip
     show, chosen = load(model, device=device).showing("generate", given)
     for one in show(prompt, **chosen):
         if as_json:
             tell_json(one.tree)
-        else:
+        elif one.text or to is None:
             tell(one.text)
         for remark in one.remarks:
             say(remark)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unrolled.base.registry import Part
 from unrolled.data.census import Census
 from unrolled.data.checks import (
+    drawings,
     duplicates,
     features,
     frames,
@@ -66,6 +67,7 @@ def _alone(census: Census) -> Iterator[Finding]:
     yield from labels.spread(census)
     yield from features.empty(census)
     yield from frames.wrong(census)
+    yield from drawings.wrong(census)
     yield from images.looked_at(census)
     yield from questions.inside(census)
     yield from sounds.wrong(census)
@@ -111,6 +113,7 @@ def _split(census: Census) -> Split:
         )
         for index, column in enumerate(census.columns)
         if not (column.name == "frames" and frames.framed(table))
+        and not (column.name == "drawing" and drawings.is_drawn(table))
     )
     wrong = sum(census.wrong.values())
     return Split(census.split, str(table.path), table.format, census.rows, wrong, columns, tuple(table.guessed))

@@ -15,6 +15,7 @@ from unrolled.data.questions import is_questions, open_questions
 from unrolled.data.sentences import is_conll, open_conll, open_conllu
 from unrolled.data.signals import open_npz, open_ts
 from unrolled.data.stories import is_babi, open_babi
+from unrolled.data.strokes import is_points, is_strokes, open_points, open_strokes
 from unrolled.data.table import Columns, Table
 from unrolled.data.tagged_json import open_chunks, open_spans, open_tokens, tagged_kind
 
@@ -35,6 +36,8 @@ FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "babi": open_babi,
     "questions": open_questions,
     "question": open_question,
+    "strokes": open_strokes,
+    "points": open_points,
 }
 
 SUFFIXES = {
@@ -90,6 +93,8 @@ def named_format(path: Path) -> str | None:
 def guess_format(path: Path) -> tuple[str, list[str]]:
     """(format, what to say about it) of a file."""
     named = named_format(path)
+    if named == "npz" and is_points(path):
+        return "points", []
     if named not in ("tsv", "jsonl", None):
         return named, []
     if named is None and first_bytes(path).startswith(b"PAR1"):
@@ -101,6 +106,8 @@ def guess_format(path: Path) -> tuple[str, list[str]]:
         return "questions", [SAID["questions"]]
     if named is None and is_babi(path):
         return "babi", []
+    if named != "tsv" and is_strokes(path):
+        return "strokes", []
     if named:
         return named, []
     lines = [text for _, text in head(path, LONGEST)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -48,9 +48,16 @@ class NumberRows(Rows):
         return [self.stored(row) for row in taken] if column == self.column else taken
 
 
-def frame_rows(store: Store) -> NumberRows:
-    """The rows of a store of signals, whose column ``frames`` holds arrays [time, channels]."""
-    return NumberRows(store, "frames", lambda row: row[1:].reshape(-1, int(row[0])), 2)
+class Drawings(NamedTuple):
+    """A batch of drawings, padded, and their labels."""
+
+    points: Tokens  # float32 [batch, time, 3]
+    labels: torch.Tensor  # int64 [batch], 0 for none
+
+
+def frame_rows(store: Store, column: str = "frames") -> NumberRows:
+    """The rows of a store whose ``column`` holds arrays [time, channels]."""
+    return NumberRows(store, column, lambda row: row[1:].reshape(-1, int(row[0])), 2)
 
 
 def pad_frames(rows: Sequence[np.ndarray]) -> Tokens:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from unrolled.base.errors import DataError
 from unrolled.data.cloze import open_question_folder
-from unrolled.data.files import FORMATS, open_file
+from unrolled.data.files import FORMATS, named_format, open_file
 from unrolled.data.folders import open_folder
 from unrolled.data.formats import open_parallel
 from unrolled.data.opening import reason
+from unrolled.data.strokes import open_points, parts_in
 from unrolled.data.table import Columns, Row, Table, shown
 
 __all__ = ["FORMATS", "Columns", "Row", "Table", "open_parallel", "open_table", "splits"]
@@ -49,7 +50,8 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
     if name:
         return hub.open_hub(str(path), columns)
     if not folder:
-        return {"train": open_file(here, columns)}
+        beside = parts_in(here) if named_format(here) == "npz" else []
+        return {split: open_points(here, columns, split) for split in beside} or {"train": open_file(here, columns)}
     if hub.is_saved_folder(here):
         return hub.open_saved(here, columns)
     if hub.is_repository(here):

@@ -96,7 +96,7 @@ class _Arrays:
     """The arrays of an archive, checked to fit each other."""
 
     def __init__(self, path: Path) -> None:
-        found = _loaded(path)
+        found = loaded(path)
         self.path = path
         self.frames: Any = self._first(found, _FRAMES)
         if self.frames is None:
@@ -139,7 +139,8 @@ class _Arrays:
         return " ".join(str(label) for label in self.labels[row, : int(self.lengths[row])])
 
 
-def _loaded(path: Path) -> dict[str, Any]:
+def loaded(path: Path) -> dict[str, Any]:
+    """The arrays of a NumPy archive by name; DataError for what is none, and for arrays of objects."""
     with open_bytes(path) as stream:
         content = io.BytesIO(cast(Any, stream).read())
     try:

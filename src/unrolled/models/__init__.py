@@ -8,6 +8,7 @@ from unrolled.models.encoders import ENCODERS, Encoded, Encoder
 from unrolled.models.forecaster import Extent, Forecasted, Forecaster
 from unrolled.models.fronts import FRONTS, Front
 from unrolled.models.grids import GRIDS, Grid
+from unrolled.models.handwriting import Handwriting
 from unrolled.models.histories import HISTORIES, History
 from unrolled.models.jitters import JITTERS, Jitter
 from unrolled.models.language_model import LanguageModel
@@ -49,6 +50,7 @@ __all__ = [
     "Forecasted",
     "Forecaster",
     "HISTORIES",
+    "Handwriting",
     "History",
     "ImageFront",
     "JITTERS",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
 from unrolled.layers import CELLS, DROPOUTS, Cell, Recurrent, State
 from unrolled.models.ranges import Count, Share
@@ -51,7 +52,8 @@ class RecurrentHistory(History):
     the embedding's, so that a tied output layer needs no projection). ``dropout`` is between layers, ``plain`` or
     ``locked`` (one draw for a piece's steps). ``weight_dropout``: the rate at which weights of the hidden product are
     dropped, one draw for a piece's steps (DropConnect; ibid., §2). ``residual`` adds a layer's input to its output from
-    the second layer on.
+    the second layer on. ``skips``: every layer reads the input beside the output of the layer below, and h_t is the
+    outputs of all layers side by side (Graves 2013, arXiv:1308.0850, §2).
     """
 
     def __init__(
@@ -66,17 +68,23 @@ class RecurrentHistory(History):
         dropout_kind: Literal["plain", "locked"] = "plain",
         weight_dropout: Share = 0.0,
         residual: bool = False,
+        skips: bool = False,
     ) -> None:
         super().__init__()
+        if skips and residual:
+            raise SettingsError("[history] skips and residual were both set to true: take one of them.")
         cells: list[dict[str, Any]] = [CELLS.complete(cell, "cell")] * layers
         if last_size is not None:
             cells[-1] = cells[-1] | {"hidden_size": last_size}
-        counts = [layers] if cells[0] == cells[-1] else [layers - 1, 1]
+        runs = [(cells[0], layers)] if cells[0] == cells[-1] else [(cells[0], layers - 1), (cells[-1], 1)]
+        if skips:
+            runs = [(kind, 1) for kind in cells]
         stacks: list[Recurrent] = []
-        for kind, count in zip((cells[0], cells[-1]), counts, strict=False):
+        for kind, count in runs:
+            beside = embedding_size if skips and stacks else 0
             stacks.append(
                 Recurrent(
-                    stacks[-1].output_size if stacks else embedding_size,
+                    beside + (stacks[-1].output_size if stacks else embedding_size),
                     cell=kind,
                     layers=count,
                     dropout=dropout,
@@ -86,8 +94,8 @@ class RecurrentHistory(History):
             )
         self.stacks = nn.ModuleList(stacks)
         self.dropout = DROPOUTS.build({"kind": dropout_kind, "rate": dropout})
-        self.weight_dropout = weight_dropout
-        self.output_size = stacks[-1].output_size
+        self.weight_dropout, self.skips = weight_dropout, skips
+        self.output_size = sum(stack.output_size for stack in stacks) if skips else stacks[-1].output_size
 
     def initial(self, batch: int, like: Tensor) -> State:
         return tuple(tensor for stack in self._stacks() for tensor in stack.initial(batch, like))
@@ -95,13 +103,17 @@ class RecurrentHistory(History):
     def forward(self, embedded: Tensor, mask: Tensor | None, state: State) -> Past:
         x, first = embedded, 0
         ends: list[Tensor] = []
+        outputs: list[Tensor] = []
         for place, stack in enumerate(self._stacks()):
             width = len(stack.state_sizes)
             given = self.dropout(x) if place else x
+            if self.skips and place:
+                given = torch.cat([embedded, given], dim=2)
             x, end = self._run(stack, given, mask, state[first : first + width])
             ends.extend(end)
+            outputs.append(x)
             first += width
-        return Past(x, tuple(ends))
+        return Past(torch.cat(outputs, dim=2) if self.skips else x, tuple(ends))
 
     def _run(self, stack: Recurrent, x: Tensor, mask: Tensor | None, state: State) -> tuple[Tensor, State]:
         if not (self.training and self.weight_dropout):

@@ -2,6 +2,7 @@
 
 from unrolled.pipeline.captioner import Captioner
 from unrolled.pipeline.contextual_vectors import ContextualModel
+from unrolled.pipeline.handwriting import HandwritingModel
 from unrolled.pipeline.language_model import LanguageModel
 from unrolled.pipeline.model import TRAINED, Model, Shown, Tested, load
 from unrolled.pipeline.question_answerer import QuestionAnswerer
@@ -17,6 +18,7 @@ __all__ = [
     "TRAINED",
     "Captioner",
     "ContextualModel",
+    "HandwritingModel",
     "LanguageModel",
     "Model",
     "QuestionAnswerer",

@@ -5,6 +5,7 @@ from unrolled.tasks import (  # noqa: F401  (they register themselves)
     classify,
     contextual_vectors,
     forecast,
+    handwriting,
     language_model,
     reading,
     rouge,

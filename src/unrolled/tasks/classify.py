@@ -12,6 +12,8 @@ from annotated_types import Ge
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.settings import Tree
+from unrolled.data.drawings import FORMATS as DRAWN
+from unrolled.data.drawings import has_points
 from unrolled.data.endings import KINDS
 from unrolled.data.parts import Part
 from unrolled.data.referenced import column_of
@@ -84,7 +86,8 @@ class Classify(LabelTask[LabelledText]):
 
     @classmethod
     def recognises(cls, table: Table) -> str | None:
-        if table.format in SENTENCES | {"text", "running", "parallel", "ts", "npz"} or len(table.columns) < 2:
+        others = SENTENCES | {"text", "running", "parallel", "ts", "npz", *DRAWN}
+        if table.format in others or len(table.columns) < 2 or has_points(table.columns):
             return None
         if any(column_of(table, kind) is not None for kind in KINDS):
             return None
