@@ -22,6 +22,7 @@ SYMBOLS = 11
 HISTORIES: dict[str, dict[str, Any]] = {
     **{f"rnn of {cell}": {"kind": "rnn", "cell": {"kind": cell, "hidden_size": 5}, "layers": 2} for cell in CELLS},
     "rnn, last layer wider": {"kind": "rnn", "cell": {"kind": "gru", "hidden_size": 3}, "layers": 2, "last_size": 7},
+    "rnn with skips": {"kind": "rnn", "cell": {"kind": "gru", "hidden_size": 3}, "layers": 2, "skips": True},
     "window": {"kind": "feedforward", "window": 3, "hidden_size": 5},
     "window of one": {"kind": "feedforward", "window": 1, "hidden_size": 5},
 }  # fmt: skip

@@ -45,9 +45,9 @@ class _Form(NamedTuple):
 
 
 def is_strokes(path: Path) -> bool:
-    """Whether the first lines of a file are objects with strokes."""
-    found = list(_head(path))
-    return bool(found) and all(_key_of(one) is not None for one in found)
+    """Whether among the first lines of a file are objects with strokes: lists of lists."""
+    keys = ((one, _key_of(one)) for one in _head(path))
+    return any(key is not None and one[key] and isinstance(one[key][0], list) for one, key in keys)
 
 
 def _head(path: Path) -> Iterator[Mapping[str, Any]]:

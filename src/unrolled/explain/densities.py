@@ -117,7 +117,10 @@ def _drawn(one: Density, kind: str) -> bytes:
     surprise.bar(steps, -one.log_probs, width=1.0, color=np.where(lifted, "#d9740b", "#5b7aa6"))
     surprise.set_ylabel("surprise (nats)", fontsize=7)
     surprise.set_title("orange: the pen was lifted after this point", fontsize=8)
-    pens.stackplot(steps, one.pens.T, colors=("#c9d6e6", "#d9740b", "#16212c"), labels=PENS, step="mid")
+    base = np.zeros(len(steps))
+    for share, color, name in zip(one.pens.T, ("#c9d6e6", "#d9740b", "#16212c"), PENS, strict=True):
+        pens.bar(steps, share, bottom=base, width=1.0, color=color, label=name)
+        base += share
     pens.set_ylabel("pen, as expected", fontsize=7)
     pens.set_xlabel("point", fontsize=7)
     pens.set_ylim(0, 1)

@@ -76,8 +76,9 @@ class HandwritingModel(Model):
         bias: float = 0.0,
         seed: int = 0,
     ) -> list[Drawn]:
-        """``samples`` drawings of at most ``length`` points, of ``label`` where one is given, each going on from
-        ``prompt`` where that is given: a drawing, or a beginning of one.
+        """``samples`` drawings of at most ``length`` points, each going on from ``prompt`` where that is given: a
+        drawing, or a beginning of one. ``label`` is what is drawn; None: of each label as often as training rows have
+        it; "": of none.
 
         ``bias`` b, 0 or more, draws what is more probable: deviations times e^-b, weights of components to the power of
         1 + b (Graves 2013, eqs. 61 and 62). ``temperature`` τ above 0: deviations times √τ, weights and pen to the
@@ -88,23 +89,30 @@ class HandwritingModel(Model):
                 f"generate: temperature {temperature:g} and bias {bias:g} were given; a temperature is above 0, a bias "
                 "at least 0 and below 50."
             )
-        count = arguments.count("generate", "samples", samples)
+        names = self._drawn_labels(arguments.count("generate", "samples", samples), label, seed)
         most = arguments.count("generate", "length", length)
         begin = np.zeros((0, 3), np.float32)
         if prompt is not None:
             begin = self.text.drawings.scaled(as_drawing(prompt, "generate: prompt", whole=False))
-        draws = Draws(count, most, temperature, bias, seed)
-        number = self._number("generate", label)
-        found = draw(self.network, begin, number, draws, device=self.device)
+        numbers = [self._number("generate", name) for name in names]
+        found = draw(self.network, begin, numbers, Draws(most, temperature, bias, seed), device=self.device)
         return [
             Drawn(
                 points=self.text.drawings.unscaled(one.points),
                 log_prob=float(one.log_probs.sum()),
-                label=label or "",
+                label=name,
                 finished=len(one.points) > 0 and bool(one.points[-1, 2] == END),
             )
-            for one in found
+            for one, name in zip(found, names, strict=True)
         ]
+
+    def _drawn_labels(self, count: int, label: str | None, seed: int) -> list[str]:
+        """The label of each sample."""
+        shares = np.array(self.text.labels.counts, float)
+        if label is not None or not shares.sum():
+            return [label or ""] * count
+        draws = (np.random.default_rng((seed, number, 1)) for number in range(count))
+        return [self.labels[int(one.choice(len(shares), p=shares / shares.sum()))] for one in draws]
 
     def _number(self, verb: str, label: str | None) -> int:
         """The number of a label, 0 for none; UsageError for one that training did not have."""

@@ -70,8 +70,8 @@ def as_drawing(given: Any, what: str, *, whole: bool = True) -> Drawing:
         flat = isinstance(given, np.ndarray) or np.ndim(given[0]) == 1
         parts = [np.asarray(given, np.float64)] if flat else [np.asarray(one, np.float64) for one in given]
     except (TypeError, ValueError, IndexError, KeyError):
-        parts = []
-    size = 3 if len(parts) == 1 and parts[0].shape[-1:] == (3,) else 2
+        parts, flat = [], False
+    size = 3 if parts and flat else 2
     if not parts or any(part.ndim != 2 or part.shape[1] != size or not len(part) for part in parts):
         raise UsageError(f"{what} is neither an array [points, 3] of (dx, dy, pen) nor a list of strokes [points, 2].")
     for place, part in enumerate(parts, 1):

@@ -19,7 +19,7 @@ Frames = NDArray[np.float32]
 """[time, channels]."""
 
 
-def written(frames: Frames) -> str:
+def written(frames: NDArray[np.floating[Any]]) -> str:
     """The cell of some frames [time, channels]: channels parted by colons, their numbers by commas."""
     return ":".join(",".join(map(repr, channel)) for channel in np.asarray(frames, np.float64).T.tolist())
 

@@ -74,7 +74,6 @@ def _padded(rows: Sequence[Inked], device: Any) -> Any:
 class Draws(NamedTuple):
     """How drawings are drawn. ``temperature`` above 0 and ``bias`` 0 or more: see `Mixture.sharpened`."""
 
-    samples: int
     length: int  # points at most, the beginning counted
     temperature: float
     bias: float
@@ -88,20 +87,19 @@ class Sketch(NamedTuple):
     log_probs: np.ndarray  # float64 [drawn points], nats, what the network itself gives them
 
 
-def draw(network: Handwriting, begin: np.ndarray, label: int, draws: Draws, *, device: Any) -> list[Sketch]:
-    """Drawings that go on from ``begin`` float32 [points, 3], scaled, which may be empty.
+def draw(network: Handwriting, begin: np.ndarray, labels: Sequence[int], draws: Draws, *, device: Any) -> list[Sketch]:
+    """Drawings that go on from ``begin`` float32 [points, 3], scaled, which may be empty; one of each of ``labels``.
 
     A sample depends on the seed and its number alone, but for what rounding makes of neighbours.
     """
     import torch
 
-    randoms = [np.random.default_rng((draws.seed, number)) for number in range(draws.samples)]
+    randoms = [np.random.default_rng((draws.seed, number)) for number in range(len(labels))]
     points: list[list[np.ndarray]] = [[] for _ in randoms]
     said: list[list[float]] = [[] for _ in randoms]
-    live = np.arange(draws.samples)
+    live, wanted = np.arange(len(labels)), torch.tensor(labels, device=device)
     with torch.inference_mode():
-        ahead, state = _begun(network, begin, label, draws.samples, device)
-        labels = torch.full((draws.samples,), label, device=device)
+        ahead, state = _begun(network, begin, wanted)
         for _ in range(max(0, draws.length - len(begin))):
             chance = np.array([randoms[row].random(2) for row in live])
             normal = np.array([randoms[row].standard_normal(2) for row in live])
@@ -114,24 +112,25 @@ def draw(network: Handwriting, begin: np.ndarray, label: int, draws: Draws, *, d
             live = live[on.cpu().numpy()]
             if not len(live):
                 break
-            ahead, state = _step(network, new[on], labels[on], tuple(part[on] for part in state))
+            wanted = wanted[on]
+            ahead, state = _step(network, new[on], wanted, tuple(part[on] for part in state))
     return [
         Sketch(np.concatenate([begin, np.array(row, np.float32).reshape(-1, 3)]), np.array(logs))
         for row, logs in zip(points, said, strict=True)
     ]
 
 
-def _begun(network: Handwriting, begin: np.ndarray, label: int, samples: int, device: Any) -> tuple[Ahead, Any]:
-    """What is said after ``begin``, and the state, a row for each sample."""
+def _begun(network: Handwriting, begin: np.ndarray, labels: Tensor) -> tuple[Ahead, Any]:
+    """What is said after ``begin``, and the state, a row for each label."""
     import torch
 
     from unrolled.models.handwriting import READ, read
 
-    points = torch.from_numpy(np.asarray(begin, np.float32)).to(device)[None].expand(samples, -1, -1)
-    given = torch.cat([points.new_zeros(samples, 1, READ), read(points)], dim=1)
-    labels = torch.full((samples,), label, device=device)
+    count, device = len(labels), labels.device
+    points = torch.from_numpy(np.asarray(begin, np.float32)).to(device)[None].expand(count, -1, -1)
+    given = torch.cat([points.new_zeros(count, 1, READ), read(points)], dim=1)
     mask = torch.ones(given.shape[:2], dtype=torch.bool, device=device)
-    ahead, state = network.ahead(given, mask, labels, network.initial(samples))
+    ahead, state = network.ahead(given, mask, labels, network.initial(count))
     mixture = ahead.mixture
     last = mixture._replace(
         weights=mixture.weights[:, -1:], means=mixture.means[:, -1:], scales=mixture.scales[:, -1:],

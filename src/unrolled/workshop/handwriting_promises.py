@@ -50,7 +50,7 @@ def _steps(model: Any) -> Promise:
     name = "step by step = whole pass"
     if not drawn:
         return Promise(name, None, "no drawing was finished")
-    whole = [one.log_prob for one in model.score([one.points for one in drawn])]
+    whole = [one.log_prob for one in model.score([one.points for one in drawn], [one.label for one in drawn])]
     gap = max(abs(one.log_prob - said) / len(one.points) for one, said in zip(drawn, whole, strict=True))
     return Promise(name, gap < CLOSE, f"log densities a point differ by {gap:.1e} at most")
 
@@ -66,10 +66,10 @@ def _mass(model: Any, rows: Sequence[Drawing]) -> Promise:
     labels = torch.zeros(1, dtype=torch.int64, device=model.device)
     with torch.inference_mode():
         ahead, _ = model.network.ahead(before(begin), mask, labels, model.network.initial(1))
-        one = ahead.mixture._replace(floor=max(ahead.mixture.floor, 0.02))  # smooth enough for the squares
+        one = ahead.mixture._replace(floor=max(ahead.mixture.floor, 0.05))  # smooth enough for the squares
         middle = one.means[0, -1].mean(0)
         reach = float(((one.means[0, -1] - middle).abs() + 8 * one.shape().spread[0, -1].exp()).max())
-        side = torch.linspace(-1, 1, 2001, device=model.device) * min(reach, 20.0)
+        side = torch.linspace(-1, 1, 801, device=model.device) * min(reach, 20.0)
         total = 0.0
         for down in (side + middle[1]).split(50):
             x, y = torch.meshgrid(side + middle[0], down, indexing="ij")
