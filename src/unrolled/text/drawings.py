@@ -15,6 +15,7 @@ from unrolled.base.errors import DataError, UsageError
 from unrolled.text.base import Rows, Text
 from unrolled.text.frames import read_frames
 from unrolled.text.labelled import Labels
+from unrolled.text.reading import flat
 from unrolled.text.trees import tree_of, write_tree
 
 Drawing = NDArray[np.float64]
@@ -145,8 +146,7 @@ class DrawingReader:
 
     def encode_ids(self, texts: Sequence[str]) -> list[Any]:
         """Of each cell float32 [1 + 3 · points]: 3, then point by point."""
-        rows = (self.scaled(read_drawing(text)) for text in texts)
-        return [np.concatenate([np.array([3], np.float32), row.ravel()]) for row in rows]
+        return [flat(self.scaled(read_drawing(text))) for text in texts]
 
 
 class LabelReader:
