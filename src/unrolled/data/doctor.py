@@ -94,7 +94,6 @@ def _against(train: Census, census: Census) -> Iterator[Finding]:
     if not census.names_files:
         yield from duplicates.overlap(train, census)
     yield from sounds.overlap(train, census)
-    yield from duplicates.overlap(train, census)
     yield from images.overlap(train, census)
     yield from labels.unseen(train, census)
     yield from features.unseen(train, census)
