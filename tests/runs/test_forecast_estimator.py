@@ -16,7 +16,7 @@ SMALL = {
         "encoder": {"cell": {"kind": "gru", "hidden_size": 6}},
         "decoder": {"cell": {"kind": "gru", "hidden_size": 6}},
     },
-    "train": {"steps": 30, "validate_every": 10},
+    "train": {"steps": 20, "validate_every": 10, "learning_rate": 0.01},
 }
 
 
