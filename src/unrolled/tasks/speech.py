@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -104,11 +103,9 @@ class Speech(DescribeTask):
 
     def store(self, folder: Path, part: Part, text: ReadText, mark: str) -> Store:
         """Encoded anew where what is in a file has changed, though the table has not."""
-        digest = hashlib.blake2b(mark.encode(), digest_size=16)
-        for row in part.rows():
-            with Path(row.fields[0]).open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return super().store(folder, part, text, digest.hexdigest())
+        from unrolled.data.store import fingerprint
+
+        return super().store(folder, part, text, fingerprint((row.fields[0] for row in part.rows()), [mark]))
 
 
 def _wrong(path: str) -> str:
