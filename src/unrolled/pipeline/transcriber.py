@@ -18,7 +18,7 @@ from unrolled.data.referenced import files_in, holds_files
 from unrolled.data.table import Table
 from unrolled.pipeline.describing import Describer
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown
-from unrolled.tasks.judging import Grouping
+from unrolled.tasks.judging import Grouping, Judged
 from unrolled.tasks.speech import Speech
 from unrolled.workshop import arguments
 from unrolled.workshop.hearing import trust
@@ -160,18 +160,17 @@ class Transcriber(Describer):
         self._check_all(part)
         return super().show_score(part, tokens=tokens)
 
-    def show_evaluate(
+    def judged(
         self,
         part: Part,
         *,
-        beam: int | None = None,
-        compare: Model | None = None,
-        score: list[str] | None = None,
-        references: Grouping | None = None,
-    ) -> Evaluated:
-        """Scores of the outputs; against another model."""
+        beam: int | None,
+        compare: Model | None,
+        score: list[str] | None,
+        references: Grouping | None,
+    ) -> tuple[Evaluated, Judged, list[str]]:
         self._check_all(part)
-        return super().show_evaluate(part, beam=beam, compare=compare, score=score, references=references)
+        return super().judged(part, beam=beam, compare=compare, score=score, references=references)
 
     def _check_all(self, part: Part) -> None:
         for row in part.rows():
