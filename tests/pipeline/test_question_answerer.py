@@ -36,7 +36,7 @@ def settings(**more):
             "embedding_size": 16, "size": 24, "dropout": 0.0, "word_dropout": 0.05,
             "encoder": {"kind": "rnn", "cell": {"kind": "lstm", "hidden_size": 12}},
         },
-        "train": {"epochs": 9, "batch_sentences": 16, "learning_rate": 0.02},
+        "train": {"epochs": 10, "batch_sentences": 16, "learning_rate": 0.02},
     }  # fmt: skip
     return {section: {**small.get(section, {}), **more.get(section, {})} for section in small | more}
 
@@ -57,10 +57,9 @@ def attentive(folder):
 
 @pytest.fixture(scope="module")
 def anonymous(folder):
-    given = settings(task={"kind": "reading", "answer": "anonymous"})
-    given["train"] = given["train"] | {"epochs": 18}
-    data = folder / "qa_train.txt"
-    return unrolled.train(data, preset="impatient-reader", settings=given, out=folder / "impatient", quiet=True)
+    sources = Sources(data=str(folder / "qa_train.txt"), test=str(folder / "qa_test.txt"))
+    given = settings(task={"kind": "reading", "answer": "anonymous"}, model={"answer": "attention_sum"})
+    return unrolled.train(sources=sources, settings=given, out=folder / "anonymous", quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +174,12 @@ def test_the_document_is_shaded_word_by_word_and_sentence_by_sentence(attentive,
         assert shown.to(tmp_path / f"picture.{ending}").stat().st_size > 200
 
 
-def test_steps_are_shown_by_the_words_of_the_question(anonymous, attentive):
-    shown = anonymous.explain(*ASKED, by="steps")
+def test_steps_are_shown_by_the_words_of_the_question(folder, attentive):
+    given = settings(train={"epochs": 1})
+    model = unrolled.train(
+        folder / "qa_test.txt", preset="impatient-reader", settings=given, out=folder / "impatient", quiet=True
+    )
+    shown = model.explain(*ASKED, by="steps")
     assert isinstance(shown, Explanation)
     assert shown.target == ("Where", "is", "Ben", "?", "(end)") and shown.weights.shape == (5, 12)
     assert attentive.explain(*ASKED, by="steps").target == ("hop 1",)
