@@ -18,8 +18,8 @@ COLOURS = {"red": (220, 40, 40), "blue": (40, 60, 220), "green": (40, 180, 60)}
 SETTINGS = {
     "text": {"target": "whitespace"},
     "model": {
-        "front": {"grid": {"sizes": [16, 32], "norm": "none"}},
-        "decoder": {"cell": {"hidden_size": 48}, "attention": {"hidden_size": 24}},
+        "front": {"grid": {"sizes": [16, 32]}},
+        "decoder": {"cell": {"hidden_size": 48}},
         "embedding_size": 16,
         "dropout": 0.0,
     },

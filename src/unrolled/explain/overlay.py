@@ -185,7 +185,7 @@ def _panel(one: Overlay, place: int, axes: Axes) -> None:
     rows, columns = share.shape
     heat = np.zeros((rows, columns, 4))
     heat[:, :, :3] = HEAT if grey else 0.0
-    heat[:, :, 3] = 0.8 * (share if grey else 1 - share)
+    heat[:, :, 3] = 0.8 * share if grey else 0.65 * (1 - share)
     axes.imshow(heat, extent=(0, columns * one.stride, rows * one.stride, 0), interpolation="nearest")
     axes.plot(*one.centre(place), marker="+", color="white", markersize=9, markeredgewidth=2.4)
     axes.plot(*one.centre(place), marker="+", color="black", markersize=8, markeredgewidth=1.2)
