@@ -347,3 +347,8 @@ def test_reading_of_any_attention_sums_to_one():
 def test_an_encoder_that_makes_fewer_positions_is_refused():
     with pytest.raises(SettingsError, match=r"each word is to be found"):
         build(encoder={"kind": "pyramidal", "cell": {"kind": "gru", "hidden_size": 3}})
+
+
+def test_a_reader_says_whether_its_steps_are_words():
+    assert [build(reading=one).by_word for one in (ATTENTIVE, IMPATIENT)] == [False, True]
+    assert not build(DEEP).by_word

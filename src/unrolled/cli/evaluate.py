@@ -54,6 +54,7 @@ def evaluate(
     Pairs: of sentences BLEU, chrF, TER, exact match, character error rate; of symbols set apart (phonemes) exact match
     and symbol error rate; of words exact match and character error rate. Running text: perplexity and bits.
     Labels: accuracy, macro-F1, calibration error, a table by label. Tags: accuracy, F1 of spans, a table by kind.
+    Questions: accuracy, or of spans exact match and F1, beside the commonest answer.
     Series: MASE, sMAPE, pinball loss, coverage, beside the naive rules, by steps ahead.
     """
     from unrolled.explain.explanation import check_suffix

@@ -47,6 +47,8 @@ class AnswerModel(nn.Module, ABC):
     """
 
     several = False
+    by_word = False
+    """Whether a step of reading is a word of the question."""
 
     def __init__(self, vocabulary_size: int, answers: int, slots: int, embedding: Embedding) -> None:
         super().__init__()
@@ -159,6 +161,7 @@ class Reader(AnswerModel):
             raise SettingsError("[encoder] it makes fewer positions of the words, and each word is to be found.")
         read, ask = self.encoder.output_size, self.question_encoder.output_size
         self.reading = READINGS.build(reading, read, ask, where="reading")
+        self.by_word = self.reading.by_word
         self.summed = answer == "attention_sum"
         self.dropout = DROPOUTS.build({"kind": "plain", "rate": dropout}, where="dropout")
         self.of_read, self.of_asked, self.output, self.pointers = None, None, None, nn.ModuleList()

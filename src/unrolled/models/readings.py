@@ -26,6 +26,9 @@ class Found(NamedTuple):
 class Reading(nn.Module, ABC):
     """Encoded documents and questions → what is read of each document. Padding is never part of it."""
 
+    by_word = False
+    """Whether a step is a word of the question; else it is a look for the whole of it."""
+
     @abstractmethod
     def forward(self, document: Encoded, question: Encoded) -> Found: ...
 
@@ -76,6 +79,8 @@ class Impatient(Reading):
 
     which is the attention 'additive' asked with [y_q(i), r(i-1)].
     """
+
+    by_word = True
 
     def __init__(
         self, document_size: int, question_size: int, /, *, attention: Annotated[Part, ATTENTIONS] = "additive"

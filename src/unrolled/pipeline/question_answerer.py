@@ -173,7 +173,7 @@ class QuestionAnswerer(Model):
         chosen = self._answers([row], [said])[0].label if answer is None else answer
         numbers = self._numbers(row, passage, said, answer)
         if by == "steps":
-            return explain_steps(row, passage, said, (chosen, numbers))
+            return explain_steps(row, passage, said, (chosen, numbers), by_word=self.network.by_word)
         if by != "words":
             raise UsageError(f"explain: {by!r} is no way to show it. {known(by, ('words', 'steps'))}")
         asked = (chosen, numbers)

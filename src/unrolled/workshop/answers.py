@@ -63,9 +63,9 @@ def explain_answer(
     )
 
 
-def explain_steps(row: Question, passage: Passage, said: Said, given: Given) -> Explanation:
-    """What each step read, as rows: of an impatient reader at each symbol of the question, of an attentive one at each
-    hop. Columns are the words of the document, or its sentences where it is long."""
+def explain_steps(row: Question, passage: Passage, said: Said, given: Given, *, by_word: bool) -> Explanation:
+    """What each step read, as rows: at each symbol of the question (``by_word``), or at each hop. Columns
+    are the words of the document, or its sentences where it is long."""
     from unrolled.explain.explanation import Explanation
 
     spans = read_words(row.document)
@@ -75,7 +75,7 @@ def explain_steps(row: Question, passage: Passage, said: Said, given: Given) -> 
     if steps is None:
         raise UsageError("explain: this model has no attention, and so no steps to show. Leave --by out.")
     symbols = [row.question[slice(*span)] for span in passage.question_spans]
-    names = [*symbols, "(end)"] if len(steps) == len(symbols) + 1 else [f"hop {n + 1}" for n in range(len(steps))]
+    names = [*symbols, "(end)"] if by_word else [f"hop {n + 1}" for n in range(len(steps))]
     answer, numbers = given
     return Explanation(
         source=[" ".join(row.document[slice(*span)].split()) for span in columns],
