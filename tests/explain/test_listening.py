@@ -23,7 +23,7 @@ def one():
         symbols=("o", " ", "<k>"),
         weights=weights,
         log_probs=(-0.1, -0.2, -0.3),
-        target_text="o <k>",
+        said="o <k>",
         faithfulness={"top_agreement": Measure(0.75, 0.05, 3, "For 75% of the symbols.", "%")},
     )
 

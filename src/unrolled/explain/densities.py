@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from unrolled.base.files import write_beside
-from unrolled.explain.explanation import Measure, check_suffix
+from unrolled.explain.explanation import Measure
+from unrolled.explain.plotted import HEIGHTS, Plotted
 
-HEIGHTS = "▁▂▃▄▅▆▇█"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 PENS = ("goes on", "lifted", "done")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Density:
+class Density(Plotted):
     """A drawing, and what a model said of each of its points before it came.
 
     points     float64 [points, 3]: the steps, in the user's units, and the pens (0 goes on, 1 lifted, 2 done)
@@ -54,11 +51,6 @@ class Density:
         sentence = f"The pen went into the densest half of the mass {share:.0%} of the time; right densities give 50 %."
         return Measure(share, 0.5, len(self.ranks), sentence, "%")
 
-    def to(self, path: str | Path) -> Path:
-        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
-        path = Path(path)
-        return write_beside(path, _WRITERS[check_suffix(path)](self))
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it."""
         return {
@@ -86,20 +78,18 @@ class Density:
         ]
         return "\n".join(lines)
 
-    def svg(self) -> str:
-        """The picture as one SVG element."""
-        text = _drawn(self, "svg").decode("utf-8")
-        return text[text.index("<svg") :]
+    def sentences(self) -> list[str]:
+        return [self.calibration.sentence]
+
+    def figure(self) -> Figure:
+        return _figure(self)
 
 
-def _drawn(one: Density, kind: str) -> bytes:
+def _figure(one: Density) -> Figure:
     """Left the field with the drawing over it; right of each point its surprise, and the pen as it was expected."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15))
     plane, surprise, pens = (figure.add_subplot(place) for place in (grid[:, 0], grid[0, 1], grid[1, 1]))
     left, right, top, bottom = one.edges
@@ -129,26 +119,4 @@ def _drawn(one: Density, kind: str) -> bytes:
         axes.set_xlim(0.5, len(places) + 0.5)
         axes.tick_params(labelsize=6)
     figure.suptitle(f"{one.target_text}\n{one.calibration.sentence}", fontsize=9)
-    buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
-        metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}
-        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-    return buffer.getvalue()
-
-
-def _page(one: Density) -> bytes:
-    title = escape(one.target_text)
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><body>{one.svg()}</body></html>'
-    return (page + "\n").encode("utf-8", "replace")
-
-
-def _json(one: Density) -> bytes:
-    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-_WRITERS: dict[str, Callable[[Density], bytes]] = {
-    ".svg": lambda one: one.svg().encode("utf-8", "replace"),
-    ".png": lambda one: _drawn(one, "png"),
-    ".json": _json,
-    ".html": _page,
-}
+    return figure

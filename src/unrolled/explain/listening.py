@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from unrolled.base.files import write_beside
-from unrolled.explain.explanation import Measure, check_suffix
+from unrolled.explain.explanation import Measure
+from unrolled.explain.plotted import SHADES, Plotted, measured
 
-SHADES = " ░▒▓█"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TALLEST = 11.0
 """Inches that the rows of the symbols take at most."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Listening:
+class Listening(Plotted):
     """A recording as bands of pitch over time, and how much of each frame was read for each symbol that was written.
 
     bands         float32 [time, mels], log energies
@@ -30,7 +28,7 @@ class Listening:
     symbols       what was written, symbol by symbol: letters, or words
     weights       float32 [symbols, time] in [0, 1], an attention's rows
     log_probs     natural log-probability of each symbol
-    target_text   the symbols as a text
+    said          the symbols as a text
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
     """
 
@@ -40,8 +38,12 @@ class Listening:
     symbols: Sequence[str]
     weights: np.ndarray
     log_probs: Sequence[float]
-    target_text: str
+    said: str
     faithfulness: Mapping[str, Measure] | None = None
+
+    @property
+    def target_text(self) -> str:
+        return self.said
 
     def centres(self) -> np.ndarray:
         """When each symbol was heard: the mean time of its weights in seconds, float64 [symbols]."""
@@ -54,11 +56,6 @@ class Listening:
         """The middle of each frame's step, in seconds."""
         return (np.arange(len(self.bands)) + 0.5) * self.step
 
-    def to(self, path: str | Path) -> Path:
-        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
-        path = Path(path)
-        return write_beside(path, _WRITERS[check_suffix(path)](self))
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it; weights and energies are rounded."""
         return {
@@ -68,7 +65,7 @@ class Listening:
             "weights": np.round(self.weights.astype(float), 6).tolist(),
             "pitches": np.round(self.pitches, 1).tolist(),
             "bands": np.round(self.bands.astype(float), 3).tolist(),
-            "faithfulness": self.faithfulness and {name: one._asdict() for name, one in self.faithfulness.items()},
+            "faithfulness": measured(self.faithfulness),
         }
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
@@ -83,18 +80,10 @@ class Listening:
             top = max(float(held.max()), 1e-9)
             drawn = "".join(SHADES[int(share / top * (len(SHADES) - 1))] for share in held)
             lines.append(f"{name:<{left}} {centre:6.2f} s {drawn}".rstrip())
-        return "\n".join([*lines, *_said(self)])
+        return "\n".join([*lines, *self.sentences()])
 
-    def svg(self) -> str:
-        """The picture as one SVG element."""
-        text = _drawn(self, "svg").decode("utf-8")
-        return text[text.index("<svg") :]
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return self.svg()
+    def figure(self) -> Figure:
+        return _figure(self)
 
 
 def shown(symbol: str) -> str:
@@ -102,44 +91,32 @@ def shown(symbol: str) -> str:
     return symbol if symbol.strip() else "␣"
 
 
-def _said(one: Listening) -> list[str]:
-    """What the numbers about the weights say."""
-    return [measure.sentence for measure in (one.faithfulness or {}).values()]
-
-
-def _drawn(one: Listening, kind: str) -> bytes:
+def _figure(one: Listening) -> Figure:
     """The spectrogram with each symbol where it was heard, and below the rows of attention, time running alike."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     count, end = len(one.symbols), len(one.bands) * one.step
     rows = min(TALLEST, max(0.8, 0.19 * count))
-    with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(9, 3.1 + rows), layout="constrained")
-        FigureCanvasAgg(figure)
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, rows))
-        _spectrogram(above, one, end)
-        below.imshow(
-            one.weights, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest",
-            extent=(0, end, count - 0.5, -0.5),
-        )  # fmt: skip
-        size = 9 if rows < TALLEST else max(3.0, 9 * TALLEST / (0.19 * count))
-        below.set_yticks(range(count), [shown(symbol) for symbol in one.symbols], fontsize=size)
-        below.set_xlabel("seconds", fontsize=9)
-        below.tick_params(axis="x", labelsize=8)
-        trusted = (one.faithfulness or {}).get("top_agreement")
-        note = ""
-        if trusted is not None and trusted.value is not None:
-            note = (
-                f"\nthe stretch read most is the one whose loss hurts most for {trusted.shown(trusted.value)} of the "
-                f"symbols (at random: {trusted.shown(trusted.chance)})"
-            )
-        figure.suptitle(f"“{one.target_text}”: when each symbol was heard{note}", fontsize=9)
-        buffer = io.BytesIO()
-        metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}
-        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-    return buffer.getvalue()
+    figure = Figure(figsize=(9, 3.1 + rows), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, rows))
+    _spectrogram(above, one, end)
+    below.imshow(
+        one.weights, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest",
+        extent=(0, end, count - 0.5, -0.5),
+    )  # fmt: skip
+    size = 9 if rows < TALLEST else max(3.0, 9 * TALLEST / (0.19 * count))
+    below.set_yticks(range(count), [shown(symbol) for symbol in one.symbols], fontsize=size)
+    below.set_xlabel("seconds", fontsize=9)
+    below.tick_params(axis="x", labelsize=8)
+    trusted = (one.faithfulness or {}).get("top_agreement")
+    note = ""
+    if trusted is not None and trusted.value is not None:
+        note = (
+            f"\nthe stretch read most is the one whose loss hurts most for {trusted.shown(trusted.value)} of the "
+            f"symbols (at random: {trusted.shown(trusted.chance)})"
+        )
+    figure.suptitle(f"“{one.target_text}”: when each symbol was heard{note}", fontsize=9)
+    return figure
 
 
 def _spectrogram(axes: Any, one: Listening, end: float) -> None:
@@ -155,22 +132,3 @@ def _spectrogram(axes: Any, one: Listening, end: float) -> None:
             shown(symbol), (centre, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom",
             xytext=(0, 2 + 9 * (place % 2)), textcoords="offset points", fontsize=8,
         )  # fmt: skip
-
-
-def _page(one: Listening) -> bytes:
-    title = escape(one.target_text)
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in _said(one))
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-    return f"{head}<body>{one.svg()}{said}</body></html>\n".encode("utf-8", "replace")
-
-
-def _json(one: Listening) -> bytes:
-    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-_WRITERS: dict[str, Callable[[Listening], bytes]] = {
-    ".svg": lambda one: one.svg().encode("utf-8", "replace"),
-    ".png": lambda one: _drawn(one, "png"),
-    ".json": _json,
-    ".html": _page,
-}

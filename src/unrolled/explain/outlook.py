@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from unrolled.base.files import write_beside
 from unrolled.explain.erasure import rank_correlation
-from unrolled.explain.explanation import Measure, check_suffix
+from unrolled.explain.explanation import Measure
+from unrolled.explain.plotted import HEIGHTS, SHADES, Plotted, measured
 
-SHADES = " ░▒▓█"
-HEIGHTS = "▁▂▃▄▅▆▇█"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TICKS = 6
 """Times that are written under a picture."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Outlook:
+class Outlook(Plotted):
     """One target of one series: what was, what is forecast, and what of the past that rests on.
 
     past          float64 [time]; NaN: missing
@@ -63,11 +60,6 @@ class Outlook:
         """The outermost interval in words."""
         return f"{self.levels[-1] - self.levels[0]:.0%} interval"
 
-    def to(self, path: str | Path) -> Path:
-        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
-        path = Path(path)
-        return write_beside(path, _WRITERS[check_suffix(path)](self))
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it; a missing number is null."""
         return {
@@ -80,7 +72,7 @@ class Outlook:
             "naive": _numbers(self.naive),
             "attention": None if self.attention is None else [_numbers(row, 6) for row in self.attention],
             "moves": [_numbers(row, 6) for row in self.moves],
-            "faithfulness": self.faithfulness and {name: one._asdict() for name, one in self.faithfulness.items()},
+            "faithfulness": measured(self.faithfulness),
         }
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
@@ -98,13 +90,11 @@ class Outlook:
                 mean = values.mean(axis=0)[places[:border]]
                 shade = mean / max(float(mean.max()), 1e-12)
                 lines.append(f"{name:<12}" + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shade))
-        lines += [one.sentence for one in (self.faithfulness or {}).values()]
+        lines += self.sentences()
         return "\n".join(lines)
 
-    def svg(self) -> str:
-        """The picture as one SVG element."""
-        text = _drawn(self, "svg").decode("utf-8")
-        return text[text.index("<svg") :]
+    def figure(self) -> Figure:
+        return _figure(self)
 
 
 def trust(attention: Sequence[np.ndarray], moves: Sequence[np.ndarray]) -> dict[str, Measure]:
@@ -147,14 +137,11 @@ def _numbers(values: np.ndarray, places: int | None = None) -> list[float | None
     return [None if not np.isfinite(value) else value for value in found.tolist()]
 
 
-def _drawn(one: Outlook, kind: str) -> bytes:
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+def _figure(one: Outlook) -> Figure:
     from matplotlib.figure import Figure
 
     read = one.attention is not None
     figure = Figure(figsize=(9, 5.6 if read else 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
     ratios = (3.2, 1.6, 0.8) if read else (3.2, 0.8)
     all_axes = figure.subplots(len(ratios), 1, sharex=True, gridspec_kw={"height_ratios": ratios})
     _draw_forecast(all_axes[0], one)
@@ -174,11 +161,7 @@ def _drawn(one: Outlook, kind: str) -> bytes:
         axes.axvline(count - 0.5, color="#444444", linewidth=0.7, linestyle=":")
         axes.tick_params(labelsize=7)
     figure.suptitle(_title(one), fontsize=9)
-    buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
-        metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}
-        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-    return buffer.getvalue()
+    return figure
 
 
 def _title(one: Outlook) -> str:
@@ -203,22 +186,3 @@ def _draw_forecast(axes: Any, one: Outlook) -> None:
     axes.plot(x, np.concatenate([start[1], one.point]), color="#b03a2e", linewidth=1.4, label="forecast")
     axes.plot(future, one.naive, color="#5b7aa6", linewidth=0.9, linestyle="--", label="seasonal naive")
     axes.legend(loc="upper left", fontsize=7, frameon=False)
-
-
-def _page(one: Outlook) -> bytes:
-    title = escape(one.target_text)
-    said = "".join(f"<p>{escape(measure.sentence)}</p>" for measure in (one.faithfulness or {}).values())
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><body>{one.svg()}{said}</body>'
-    return (page + "</html>\n").encode("utf-8", "replace")
-
-
-def _json(one: Outlook) -> bytes:
-    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-_WRITERS: dict[str, Callable[[Outlook], bytes]] = {
-    ".svg": lambda one: one.svg().encode("utf-8", "replace"),
-    ".png": lambda one: _drawn(one, "png"),
-    ".json": _json,
-    ".html": _page,
-}

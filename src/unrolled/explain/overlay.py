@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from unrolled.base.errors import UsageError
-from unrolled.base.files import write_beside
-from unrolled.explain.explanation import Measure, check_suffix
+from unrolled.explain.explanation import Measure
 from unrolled.explain.lettering import printable, shorten
+from unrolled.explain.plotted import SHADES, Plotted, measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHADES = " ░▒▓█"
 MOST = 40
 """Words that a picture shows; more are left out, and it says so."""
 
@@ -35,7 +30,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Overlay:
+class Overlay(Plotted):
     """An image, the words that were written of it, and where each looked.
 
     pixels        uint8 [height, width, 1 or 3], as the network read them
@@ -76,11 +71,6 @@ class Overlay:
         """The weighted mean (x, y) of the middles of the places that word ``word`` looked at, in pixels."""
         return centre(self.weights[word], self.stride, self.pixels.shape[:2])
 
-    def to(self, path: str | Path) -> Path:
-        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
-        path = Path(path)
-        return write_beside(path, _WRITERS[check_suffix(path)](self))
-
     def to_dict(self) -> dict[str, Any]:
         """Everything but the pixels, as JSON knows it; weights are rounded to six places."""
         return {
@@ -98,7 +88,7 @@ class Overlay:
             ],
             "end": None if self.end is None else np.round(self.end.astype(float), 6).tolist(),
             "boxes": None if self.boxes is None else [None if box is None else list(box) for box in self.boxes],
-            "faithfulness": self.faithfulness and {name: one._asdict() for name, one in self.faithfulness.items()},
+            "faithfulness": measured(self.faithfulness),
         }
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
@@ -114,16 +104,8 @@ class Overlay:
             lines += textwrap.wrap(one.sentence, width)
         return "\n".join(lines)
 
-    def svg(self) -> str:
-        """The picture as one SVG element, the image inside it."""
-        text = _drawn(self, "svg").decode("utf-8")
-        return text[text.index("<svg") :]
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return self.svg()
+    def figure(self) -> Figure:
+        return _figure(self)
 
 
 def centre(weights: np.ndarray, stride: int, size: Sequence[int]) -> tuple[float, float]:
@@ -145,10 +127,8 @@ def inside(point: tuple[float, float], box: Box) -> bool:
     return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
-def _drawn(one: Overlay, kind: str) -> bytes:
+def _figure(one: Overlay) -> Figure:
     """A panel a word, in rows."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     height, width = one.pixels.shape[:2]
@@ -159,18 +139,13 @@ def _drawn(one: Overlay, kind: str) -> bytes:
     high = max(0.35, panel * height / width)
     notes = _notes(one, shown)
     figure = Figure(figsize=(panel * across, (high + 0.32) * down + 0.16 * len(notes) + 0.1), layout="constrained")
-    FigureCanvasAgg(figure)
     all_axes = figure.subplots(down, across, squeeze=False).ravel()
     for place, axes in enumerate(all_axes):
         axes.set_axis_off()
         if place < shown:
             _panel(one, place, axes)
     _write_notes(figure, notes)
-    buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
-        metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}
-        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-    return buffer.getvalue()
+    return figure
 
 
 def _panel(one: Overlay, place: int, axes: Axes) -> None:
@@ -211,21 +186,3 @@ def _notes(one: Overlay, shown: int) -> list[str]:
 def _write_notes(figure: Figure, notes: Sequence[str]) -> None:
     if notes:
         figure.supxlabel("\n".join(notes).replace("$", r"\$"), fontsize=7, x=0.01, ha="left")
-
-
-def _page(one: Overlay) -> bytes:
-    title = escape(one.target_text)
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><body>{one.svg()}</body></html>'
-    return (page + "\n").encode("utf-8", "replace")
-
-
-def _json(one: Overlay) -> bytes:
-    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-_WRITERS: dict[str, Callable[[Overlay], bytes]] = {
-    ".svg": lambda one: one.svg().encode("utf-8", "replace"),
-    ".png": lambda one: _drawn(one, "png"),
-    ".json": _json,
-    ".html": _page,
-}

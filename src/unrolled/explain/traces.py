@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from unrolled.base.files import write_beside
-from unrolled.explain.explanation import Measure, check_suffix
+from unrolled.explain.explanation import Measure
+from unrolled.explain.plotted import HEIGHTS, SHADES, Plotted, measured
 
-SHADES = " ░▒▓█"
-HEIGHTS = "▁▂▃▄▅▆▇█"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MOST = 8
 """Channels that a picture shows; more are left out, and it says so."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Traces:
+class Traces(Plotted):
     """A sequence of frames and what an answer about it rests on.
 
     frames       float64 [time, channels], as the user gave them
@@ -50,11 +47,6 @@ class Traces:
         """The answer with its probability."""
         return f"{self.answer} ({self.probability:.3f})"
 
-    def to(self, path: str | Path) -> Path:
-        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
-        path = Path(path)
-        return write_beside(path, _WRITERS[check_suffix(path)](self))
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it."""
         return {
@@ -64,7 +56,7 @@ class Traces:
             "weights": np.round(self.weights, 6).tolist(),
             "attention": None if self.attention is None else np.round(self.attention.astype(float), 6).tolist(),
             "frames": self.frames.tolist(),
-            "faithfulness": self.faithfulness and {name: one._asdict() for name, one in self.faithfulness.items()},
+            "faithfulness": measured(self.faithfulness),
         }
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
@@ -83,26 +75,17 @@ class Traces:
                 lines.append(f"{name:<12}" + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shares))
         return "\n".join([*lines, *self.sentences()])
 
-    def sentences(self) -> list[str]:
-        """How far it can be trusted, in words."""
-        return [measure.sentence for measure in (self.faithfulness or {}).values()]
-
-    def svg(self) -> str:
-        """The picture as one SVG element."""
-        text = _drawn(self, "svg").decode("utf-8")
-        return text[text.index("<svg") :]
+    def figure(self) -> Figure:
+        return _figure(self)
 
 
-def _drawn(one: Traces, kind: str) -> bytes:
+def _figure(one: Traces) -> Figure:
     """Channels one above the other; the darker the ground, the more rests on it."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     shown = min(one.frames.shape[1], MOST)
     strips = shown + (one.attention is not None)
     figure = Figure(figsize=(8, 0.9 + 1.0 * strips + 0.15 * len(one.faithfulness or ())), layout="constrained")
-    FigureCanvasAgg(figure)
     all_axes = figure.subplots(strips, 1, sharex=True, squeeze=False)[:, 0]
     time = np.arange(len(one.frames))
     edges = (-0.5, len(time) - 0.5)
@@ -126,26 +109,4 @@ def _drawn(one: Traces, kind: str) -> bytes:
     all_axes[-1].set_xlabel(f"frame{f' ({left} more channels are not shown)' if left else ''}", fontsize=8)
     said = [f"{one.target_text}: blue is what of its probability goes without that stretch", *one.sentences()]
     figure.suptitle("\n".join(said), fontsize=8)
-    buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "unrolled", "svg.fonttype": "none"}):
-        metadata: dict[str, Any] = {"Date": None, "Title": one.target_text} if kind == "svg" else {}
-        figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-    return buffer.getvalue()
-
-
-def _page(one: Traces) -> bytes:
-    title = escape(one.target_text)
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><body>{one.svg()}</body></html>'
-    return (page + "\n").encode("utf-8", "replace")
-
-
-def _json(one: Traces) -> bytes:
-    return (json.dumps(one.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-_WRITERS: dict[str, Callable[[Traces], bytes]] = {
-    ".svg": lambda one: one.svg().encode("utf-8", "replace"),
-    ".png": lambda one: _drawn(one, "png"),
-    ".json": _json,
-    ".html": _page,
-}
+    return figure

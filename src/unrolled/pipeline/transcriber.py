@@ -124,7 +124,7 @@ class Transcriber(Describer):
             symbols=tuple(tokens),
             weights=rows,
             log_probs=said[: len(ids)],
-            target_text=target,
+            said=target,
             faithfulness=trust(self.network, self.text, [(frames, ids, rows)], device=self.device) if trusted else None,
         )
 
