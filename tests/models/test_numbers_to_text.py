@@ -73,3 +73,20 @@ def test_what_does_not_fit_is_named():
         one.loss(frames, mask[:2], target, target_mask)
     with pytest.raises(SettingsError, match=r"coverage_loss.*this decoder has no attention"):
         model(decoder="fixed", coverage_loss=1.0)
+
+
+def test_the_doubly_stochastic_term_is_that_of_the_paper_and_of_training_alone():
+    torch.manual_seed(4)
+    model = NumbersToText(2, 9, encoder="plain", dropout=0.0, doubly_stochastic=0.5)
+    weights = torch.rand(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    held = torch.tensor([[[1.0] * 4] * 3, [[1.0, 1.0, 0.0, 0.0]] * 3])  # the second row has two real positions
+    real = torch.tensor([[True] * 4, [True, True, True, False]])  # a target of three symbols, one of two
+    found = model.train().penalty(weights * held, real)
+    first = sum((1 - weights[0, :, place].sum()) ** 2 for place in range(4))
+    second = sum((1 - weights[1, :2, place].sum()) ** 2 for place in range(2))
+    torch.testing.assert_close(found, 0.5 * (first + second))
+    slope = torch.autograd.grad(found, weights)[0]
+    assert (slope[1, :, 2:] == 0).all() and (slope[1, 2] == 0).all()
+    assert model.eval().penalty(weights, real) is None
+    with pytest.raises(SettingsError, match=r"\[doubly_stochastic\] it was asked for, and this decoder has no"):
+        NumbersToText(2, 9, decoder="fixed", doubly_stochastic=1.0)

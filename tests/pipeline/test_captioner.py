@@ -23,7 +23,7 @@ SETTINGS = {
         "embedding_size": 16,
         "dropout": 0.0,
     },
-    "train": {"epochs": 8, "learning_rate": 0.01, "batch_sentences": 16, "precision": "float32", "seed": 1},
+    "train": {"epochs": 12, "learning_rate": 0.01, "batch_sentences": 16, "precision": "float32", "seed": 1},
     "search": {"beam": 1, "kind": "argmax"},
 }
 
