@@ -23,7 +23,14 @@ SETTINGS = {
         "embedding_size": 16,
         "dropout": 0.0,
     },
-    "train": {"epochs": 12, "learning_rate": 0.01, "batch_sentences": 16, "precision": "float32", "seed": 1},
+    "train": {
+        "epochs": 14,
+        "learning_rate": 0.01,
+        "batch_sentences": 16,
+        "stop_on": "loss",
+        "precision": "float32",
+        "seed": 1,
+    },
     "search": {"beam": 1, "kind": "argmax"},
 }
 
@@ -57,7 +64,7 @@ def write(folder, count, seed):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("squares")
-    write(folder / "train", 120, 1)
+    write(folder / "train", 160, 1)
     write(folder / "test", 40, 2)
     return folder
 
@@ -86,7 +93,7 @@ def test_a_path_and_its_pixels_give_the_same_whatever_stands_beside(model, data)
 def test_the_model_looks_where_the_squares_are(model, data, run, tmp_path):
     words = ["evaluate", data / "model", data / "test/captions.tsv", "--boxes", data / "test/boxes.tsv", "--json"]
     scores = {one["name"]: one for one in json.loads(run(*words).out)["scores"]}
-    assert 0 <= scores["attention_inside"]["value"] <= 1
+    assert scores["attention_inside"]["value"] >= 0.8  # 0.22 by chance
     assert scores["attention_inside"]["protocol"].startswith("80 words: the attention's centre")
     (tmp_path / "b.tsv").write_text("image\tboxes\n/x.png\t1,2,3,4\n")
     result = run("evaluate", data / "model", data / "test/captions.tsv", "--boxes", tmp_path / "b.tsv")
