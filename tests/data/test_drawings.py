@@ -186,6 +186,23 @@ def test_the_doctor_reads_drawings(tmp_path):
     found = {(one.severity, one.kind, one.count) for one in doctor.examine({"train": drawn(open_table(path))}).findings}
     assert ("error", "drawings", 1) in found
     assert ("note", "drawings", 10) in found
+    assert ("error", "drawing", 1) in found
+    assert not {kind for _, kind, _ in found} & {"empty", "mixed line ends"}  # a drawing needs no label
+
+
+def test_the_doctor_does_not_count_the_lines_of_an_archive(tmp_path):
+    path = tmp_path / "drawings.npz"
+    points = np.tile([[13, 10, 0], [10, 3, 0], [7, 13, 1]], (200, 1))
+    np.savez(path, points=points, lengths=[3] * 200)
+    kinds = {one.kind for one in doctor.examine({"train": drawn(open_table(path))}).findings}
+    assert not kinds & {"empty", "mixed line ends"}
+
+
+def test_a_drawing_of_two_labels_is_named(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("drawing,x,y,pen,label\n1,2,3,0,a\n1,3,4,1,b\n1,5,6,1,a\n")
+    with pytest.raises(DataError, match=r":2: the label is 'a' first and 'b' in line 3.*; write it beside every point"):
+        rows(path)
 
 
 @pytest.mark.parametrize("grid", [1.0, 0.1, 0.01])

@@ -112,7 +112,7 @@ def _split(census: Census) -> Split:
         )
         for index, column in enumerate(census.columns)
         if not (column.name == "frames" and frames.framed(table))
-        and not (column.name == "drawing" and drawings.is_drawn(table))
+        and not (drawings.is_drawn(table) and (column.name == "drawing" or not any(column.characters.values())))
     )
     wrong = sum(census.wrong.values())
     return Split(census.split, str(table.path), table.format, census.rows, wrong, columns, tuple(table.guessed))

@@ -27,6 +27,9 @@ STROKES = ("stroke", "stroke_id")
 """What the columns of a table with a point a row are called, beside x and y or dx and dy; compared in lower case."""
 
 
+ONE = "write it beside every point of the drawing"
+
+
 def has_points(columns: Sequence[str]) -> bool:
     """Whether a table with these columns has a point of a drawing a row."""
     return None not in _places(columns)
@@ -96,7 +99,7 @@ def _gathered(table: Table) -> Table:
     label = next((lower.index(name) for name in LABELS if name in lower and lower.index(name) not in found), None)
     names = ["drawing", "x", "y", "pen", *(["label"] if label is not None else [])]
     chosen = arranged(table, [*found, *([label] if label is not None else [])], "", names)
-    rows = gathered(chosen, "drawing", "label" if label is not None else None, by_frame=False)
+    rows = gathered(chosen, "drawing", "label" if label is not None else None, by_frame=False, cure=ONE)
     numbered = lower[found[3]] in STROKES
     said = f"A point a row: drawings are told apart by '{table.columns[found[0]]}'."
     return replace(

@@ -160,12 +160,15 @@ TIMES = ("time", "t", "timestamp", "step", "frame")
 """What columns are called that say to which sequence a frame belongs, and when it was; compared in lower case."""
 
 
-def gathered(table: Table, sequence: str | int | None, label: str | None, *, by_frame: bool) -> Table:
+EACH = "for a label of each frame: --set task.labels=frame"
+
+
+def gathered(table: Table, sequence: str | int | None, label: str | None, *, by_frame: bool, cure: str = EACH) -> Table:
     """A table with one frame a row as one with a sequence a row: rows that follow each other with the same value in the
     column ``sequence`` (a name or 1-based number). Other columns are channels, but those that say the time.
 
     ``label`` is the column of the labels (None: there is none); ``by_frame``: each frame has its own, else all of a
-    sequence are the same.
+    sequence are the same; ``cure`` ends the sentence about one that has several.
     """
     key = _key_of(table, sequence)
     labelled = None if label is None else select(table.path, table.columns, [label])[0]
@@ -182,7 +185,7 @@ def gathered(table: Table, sequence: str | int | None, label: str | None, *, by_
                 if name in seen:
                     raise DataError(f"the sequence '{name}' ended above and goes on here. Sort its frames together.")
                 seen.add(name)
-                label_ = "" if labelled is None else _label_of(rows, labelled, by_frame=by_frame)
+                label_ = "" if labelled is None else _label_of(rows, labelled, cure, by_frame=by_frame)
                 frames = ":".join(",".join(row.fields[place].strip() for row in rows) for place in places)
             except DataError as error:
                 report(Wrong(table.path, rows[0].place, "columns", str(error)))
@@ -250,7 +253,7 @@ def _runs(table: Table, key: int, report: Report) -> Iterator[list[Row]]:
         yield rows
 
 
-def _label_of(rows: Sequence[Row], column: int, *, by_frame: bool) -> str:
+def _label_of(rows: Sequence[Row], column: int, cure: str, *, by_frame: bool) -> str:
     labels = [row.fields[column].strip() for row in rows]
     if by_frame:
         wrong = next((row.place for row, label in zip(rows, labels, strict=True) if not label or " " in label), None)
@@ -260,7 +263,6 @@ def _label_of(rows: Sequence[Row], column: int, *, by_frame: bool) -> str:
     for row, label in zip(rows, labels, strict=True):
         if label != labels[0]:
             raise DataError(
-                f"the label is '{labels[0]}' first and '{label}' in line {row.place}. A sequence has one label; for a "
-                "label of each frame: --set task.labels=frame."
+                f"the label is '{labels[0]}' first and '{label}' in line {row.place}. A sequence has one label; {cure}."
             )
     return labels[0]

@@ -1,4 +1,4 @@
-"""Drawings: strokes without an end, numbers that are none, steps that are far too long."""
+"""Drawings: steps that are far too long, and what they are like."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unrolled.base.errors import DataError
 from unrolled.data.census import Census
 from unrolled.data.findings import Finding
 from unrolled.data.table import Table
@@ -21,38 +20,33 @@ def is_drawn(table: Table) -> bool:
 
 
 def wrong(census: Census) -> Iterator[Finding]:
-    """Drawings that training would refuse, with their lines; and how long the others are."""
+    """Steps that training would refuse, with their lines; and how long drawings are. (A row that is none is a wrong
+    line, and found with these.)"""
     table = census.table
     if not is_drawn(table):
         return
-    messages: list[str] = []
-    places: list[str] = []
     lengths: list[int] = []
     strokes: list[int] = []
     reaches: list[tuple[float, str]] = []
     steps: list[np.ndarray] = []
+    bare = 0
     for row in table.rows(lambda _: None):
-        place = table.place(row.place)
-        try:
-            found = read_drawing(row.fields[0])
-        except DataError as error:
-            messages.append(str(error))
-            places.append(place)
-            continue
+        found = read_drawing(row.fields[0])
+        bare += not row.fields[1]
         lengths.append(len(found))
         strokes.append(int((found[:, 2] >= UP).sum()))
         steps.append(found[:, :2])
-        reaches.append((float(np.abs(found[:, :2]).max()), place))
-    if lengths:
-        usual = measured(np.concatenate(steps)).step
-        far = [(reach, place) for reach, place in reaches if reach > FARTHEST * usual]
-        messages += [f"the pen moves by {reach:g}, and a usual step is {usual:g}." for reach, _ in far]
-        places += [place for _, place in far]
-    if messages:
-        yield Finding("error", "drawings", census.split, len(messages), messages[0], tuple(places[:PLACES]))
-    if lengths:
-        message = f"drawings of {_span(lengths)} points in {_span(strokes)} strokes; a usual step is {usual:g}."
-        yield Finding("note", "drawings", census.split, len(lengths), message)
+        reaches.append((float(np.abs(found[:, :2]).max()), table.place(row.place)))
+    if not lengths:
+        return
+    usual = measured(np.concatenate(steps)).step
+    far = [(reach, place) for reach, place in reaches if reach > FARTHEST * usual]
+    if far:
+        message = f"the pen moves by {far[0][0]:g}, and a usual step is {usual:g}."
+        yield Finding("error", "drawings", census.split, len(far), message, tuple(place for _, place in far[:PLACES]))
+    named = f"; {bare:,} without a label" if bare else ""
+    message = f"drawings of {_span(lengths)} points in {_span(strokes)} strokes; a usual step is {usual:g}{named}."
+    yield Finding("note", "drawings", census.split, len(lengths), message)
 
 
 def _span(counts: list[int]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from unrolled.base.errors import DataError
 from unrolled.data.census import Census
+from unrolled.data.checks.drawings import is_drawn
 from unrolled.data.checks.unknown import describe
 from unrolled.data.column import MOST_ROWS, ODD, PLACES
 from unrolled.data.findings import Finding, Severity
@@ -21,6 +22,7 @@ _WRONG = {
     "key": "without a key that is needed",
     "type": "with something else than text in it",
     "quote": "wrongly quoted",
+    "drawing": "that hold no whole drawing",
     "story": "of a story that cannot be read",
     "question": "that cannot be answered from what the row says",
 }
@@ -59,8 +61,8 @@ def odd_texts(census: Census) -> Iterator[Finding]:
     for column in census.columns:
         for kind, (severity, what) in _ODD.items():
             tally = column.odd.get(kind)
-            if not tally:
-                continue
+            if not tally or (kind == "empty" and column.name == "label" and is_drawn(census.table)):
+                continue  # a drawing needs no label
             if kind == "control":
                 found = sorted(each for each in column.characters if ODD[kind].match(each))
                 what = f"with {', '.join(describe(each) for each in found[:PLACES])}: {what}"
@@ -74,6 +76,8 @@ def line_ends(census: Census) -> Iterator[Finding]:
     if census.table.format in ("parquet", "datasets"):
         return
     for path in census.table.files:
+        if path.suffix.lower() == ".npz":
+            continue
         try:
             found = survey(path)
         except DataError:
