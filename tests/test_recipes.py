@@ -92,3 +92,37 @@ def test_digits_become_strings_of_one_speaker_made_of_a_part_s_own_clips(tmp_pat
             heard = [piece for piece in pieces if piece != b"\0\0"][::3]
             assert [words[piece[0] % 100] for piece in heard] == text.split() and 2 <= len(heard) <= 5
             assert len({piece[0] // 100 for piece in heard}) == 1 and {piece[1] for piece in heard} <= allowed[part]
+
+
+def test_images_of_digits_become_strips_and_no_two_parts_share_one(tmp_path: Path) -> None:
+    from PIL import Image
+
+    given, out, count = tmp_path / "given", tmp_path / "out", 40
+    given.mkdir()
+    head = bytes([0, 0, 8, 3]) + b"".join(number.to_bytes(4, "big") for number in (count, 28, 28))
+    pixels = b"".join(bytes([100 + place]) * 784 for place in range(count))  # each image is one shade of its own
+    (given / "images-idx3-ubyte.gz").write_bytes(gzip.compress(head + pixels))
+    labels = bytes(place % 10 for place in range(count))
+    (given / "labels-idx1-ubyte.gz").write_bytes(gzip.compress(bytes([0, 0, 8, 1]) + count.to_bytes(4, "big") + labels))
+    sizes = 'STRIPS = {"train": (20_000, 5500), "valid": (500, 500), "test": (1000, 1000)}'
+    script = (RECIPES / "prepare.py").read_text()
+    assert sizes in script
+    small = 'STRIPS = {"train": (30, 20), "valid": (10, 10), "test": (10, 10)}'
+    (tmp_path / "prepare.py").write_text(script.replace(sizes, small))
+    subprocess.run([sys.executable, tmp_path / "prepare.py", "strips", given, out], check=True)
+    words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    shades: dict[str, set[int]] = {}
+    for part, number in (("train", 30), ("valid", 10), ("test", 10)):
+        rows, boxes = ((out / f"{name}.tsv").read_text().splitlines()[1:] for name in (part, f"{part}-boxes"))
+        assert len(rows) == len(boxes) == number
+        for row, where in zip(rows, boxes, strict=True):
+            path, caption = row.split("\t")
+            strip = Image.open(out / path)
+            assert strip.height == 36 and 2 <= len(caption.split()) <= 5 and where.startswith(path)
+            for word, box in zip(caption.split(), where.split("\t")[1].split(), strict=True):
+                left, top, right, bottom = map(int, box.split(","))
+                assert (right - left, bottom - top) == (20, 20) and top >= 0 and bottom <= 36
+                shade = strip.getpixel(((left + right) // 2, (top + bottom) // 2))
+                assert words[(shade - 100) % 10] == word
+                shades.setdefault(part, set()).add(shade)
+    assert not any(shades[one] & shades[two] for one, two in (("train", "valid"), ("train", "test"), ("valid", "test")))
