@@ -15,14 +15,14 @@ from unrolled.data.drawings import drawn
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
 from unrolled.pipeline.model import ROUND, TRAINED, Evaluated, Model, Shown, Tested
-from unrolled.tasks.drawing_scores import Tally, difference
+from unrolled.tasks.drawing_scores import Tally, difference, protocol_of
 from unrolled.tasks.handwriting import HandwritingTask
 from unrolled.text.drawings import END, Drawing, as_drawing, read_drawing
 from unrolled.workshop import arguments
 from unrolled.workshop.drawn import Drawn, check_ending, write_drawn
 from unrolled.workshop.embedding import check_ending as check_vectors
 from unrolled.workshop.embedding import tabbed, write_lines
-from unrolled.workshop.handwriting import Draws, Found, Inked, draw, found_of, mapped, vectors_of
+from unrolled.workshop.handwriting import Draws, Found, Inked, draw, found_of, labels_drawn, mapped, vectors_of
 from unrolled.workshop.handwriting_promises import check_promises
 from unrolled.workshop.promises import Promise
 
@@ -89,7 +89,7 @@ class HandwritingModel(Model):
                 f"generate: temperature {temperature:g} and bias {bias:g} were given; a temperature is above 0, a bias "
                 "at least 0 and below 50."
             )
-        names = self._drawn_labels(arguments.count("generate", "samples", samples), label, seed)
+        names = labels_drawn(self.text.labels, arguments.count("generate", "samples", samples), label, seed)
         most = arguments.count("generate", "length", length)
         begin = np.zeros((0, 3), np.float32)
         if prompt is not None:
@@ -105,14 +105,6 @@ class HandwritingModel(Model):
             )
             for one, name in zip(found, names, strict=True)
         ]
-
-    def _drawn_labels(self, count: int, label: str | None, seed: int) -> list[str]:
-        """The label of each sample."""
-        shares = np.array(self.text.labels.counts, float)
-        if label is not None or not shares.sum():
-            return [label or ""] * count
-        draws = (np.random.default_rng((seed, number, 1)) for number in range(count))
-        return [self.labels[int(one.choice(len(shares), p=shares / shares.sum()))] for one in draws]
 
     def _number(self, verb: str, label: str | None) -> int:
         """The number of a label, 0 for none; UsageError for one that training did not have."""
@@ -137,7 +129,7 @@ class HandwritingModel(Model):
         tally = Tally()
         for row, one in zip(rows, self._found(rows), strict=True):
             tally.add(one.log_probs, one.pens, row.points[:, 2])
-        return tally.scores(self._protocol())
+        return tally.scores(protocol_of(self.text.drawings))
 
     def embed(self, drawings: Sequence[Any], labels: Sequence[str] | None = None) -> np.ndarray:
         """Float32 [drawings, size]: the mean of what the model knows after each point of a drawing."""
@@ -165,14 +157,6 @@ class HandwritingModel(Model):
 
     def _found(self, rows: Sequence[Inked]) -> list[Found]:
         return found_of(self.network, rows, device=self.device)
-
-    def _protocol(self) -> str:
-        reader = self.text.drawings
-        grid = f"coordinates rounded to {reader.grid:g}; " if reader.grid else ""
-        return (
-            f"density over squares of the file's unit, {grid}no deviation below {reader.floor * reader.scale:.3g}; "
-            "with the pen: on, lifted, done"
-        )
 
     def _inked(self, verb: str, drawings: Sequence[Any], labels: Sequence[str] | None) -> tuple[list[Inked], list[str]]:
         """Drawings and labels as the network reads them."""
@@ -226,7 +210,7 @@ class HandwritingModel(Model):
 
     def test(self, part: Part) -> Tested:
         tally = self._tally(part)
-        return Tested(tally.scores(self._protocol()), tally.count)
+        return Tested(tally.scores(protocol_of(self.text.drawings)), tally.count)
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
         if file is None:
@@ -293,7 +277,7 @@ class HandwritingModel(Model):
                 tree |= {"label": label} if label else {}
                 tree |= {"log_probs": one.log_probs.tolist()} if tokens else {}
                 yield Shown(f"{total:.4f}\t{points}\t{-total / points:.4f}", tree)
-        scores = tally.scores(self._protocol())
+        scores = tally.scores(protocol_of(self.text.drawings))
         tree = {"log_prob": tally.log_prob, "drawings": tally.count, "points": tally.points}
         tree |= {one.name: one.value for one in scores} | {"protocol": scores[0].protocol}
         yield Shown("", tree, tuple(f"{one.name} {one.value:.4f} ({one.protocol})" for one in scores))
@@ -301,7 +285,7 @@ class HandwritingModel(Model):
     def show_evaluate(self, part: Part, *, compare: Model | None = None) -> Evaluated:
         """Scores; with ``compare`` another model's beside them, and the difference over the same drawings."""
         mine = self._tally(part)
-        scores = mine.scores(self._protocol())
+        scores = mine.scores(protocol_of(self.text.drawings))
         if compare is None:
             return Evaluated(scores, mine.count)
         if not isinstance(compare, HandwritingModel):
@@ -309,7 +293,7 @@ class HandwritingModel(Model):
         other = compare._tally(part)
         rows = [
             {"model": name, **{one.name: one.value for one in found}}
-            for name, found in (("this", scores), ("other", other.scores(compare._protocol())))
+            for name, found in (("this", scores), ("other", other.scores(protocol_of(compare.text.drawings))))
         ]
         tables = {
             "compare": ("Side by side", rows),

@@ -8,8 +8,18 @@ import numpy as np
 
 from unrolled.base.errors import DataError
 from unrolled.tasks.scores import Score
+from unrolled.text.drawings import DrawingReader
 
 SAMPLES, SEED = 1000, 12345
+
+
+def protocol_of(reader: DrawingReader) -> str:
+    """What the densities of a model are densities of."""
+    grid = f"coordinates rounded to {reader.grid:g}; " if reader.grid else ""
+    return (
+        f"density over squares of the file's unit, {grid}no deviation below {reader.floor * reader.scale:.3g}; "
+        "with the pen: on, lifted, done"
+    )
 
 
 class Tally:
@@ -50,7 +60,7 @@ class Tally:
 
 
 class Difference(NamedTuple):
-    """How much less loss a point one model has than another."""
+    """The loss a point of one model less that of another: below 0, it is the better one."""
 
     loss: float
     low: float  # the middle 95 % of the resampled differences

@@ -9,6 +9,7 @@ import numpy as np
 
 from unrolled.data.grouping import by_length
 from unrolled.text.drawings import END
+from unrolled.text.labelled import Labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,6 +79,15 @@ class Draws(NamedTuple):
     temperature: float
     bias: float
     seed: int
+
+
+def labels_drawn(labels: Labels, count: int, label: str | None, seed: int) -> list[str]:
+    """The label of each of ``count`` samples: ``label``, or where it is None one as often as training rows have it."""
+    shares = np.array(labels.counts, float)
+    if label is not None or not shares.sum():
+        return [label or ""] * count
+    draws = (np.random.default_rng((seed, number, 1)) for number in range(count))
+    return [labels.names[int(one.choice(len(shares), p=shares / shares.sum()))] for one in draws]
 
 
 class Sketch(NamedTuple):
