@@ -25,9 +25,9 @@ def check_pairs(source: Tensor, source_mask: Tensor, target_ids: Tensor, target_
             raise UsageError(
                 f"{ids} have the shape {list(given.shape)}; they must be {shape}, with at least one row and one symbol."
             )
-        alike = mask.shape == given.shape if given.dim() == 2 else mask.dim() == 2 and len(mask) == len(given)
+        alike = mask.shape == given.shape if given.dim() == 2 else mask.dim() == 2 and mask.shape[0] == given.shape[0]
         if mask.dtype is not torch.bool or not alike:
-            shown = list(given.shape) if given.dim() == 2 else f"[{len(given)}, positions]"
+            shown = list(given.shape) if given.dim() == 2 else f"[{given.shape[0]}, positions]"
             raise UsageError(
                 f"{name}_mask is {mask.dtype} {list(mask.shape)}; it must be torch.bool {shown}, as the {ids}, "
                 "True = real."

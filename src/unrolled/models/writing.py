@@ -200,7 +200,7 @@ class Writing(nn.Module, ABC):
         """Encode ``source`` once; the state before the first symbol."""
         read = self.read(source, mask)
         encoded: Encoded = self.encoder(read.vectors, read.mask, read.places)
-        sentence = torch.arange(len(source), device=source.device)
+        sentence = torch.arange(source.shape[0], device=source.device)
         share: State = ()
         if read.owner is not None:
             owner = read.owner // self.encoder.reduction
