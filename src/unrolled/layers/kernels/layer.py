@@ -116,7 +116,7 @@ class _Layer(Function):
                 state = tuple(tensor for tensor in (held.hidden, held.memory) if tensor is not None) or None
                 _, last = kernel.forward(projection.forward(given), state)
                 ends += [*last, None][:2]
-        return output, *ends
+        return output.detach(), *ends  # not the one that a kernel keeps: it would keep this node, and that itself
 
     @staticmethod
     @once_differentiable
