@@ -1,7 +1,7 @@
 """Every Python and shell block of README and docs runs, in order, in a copy of the checkout's examples.
 
-Training is shortened: ``--minutes N`` becomes half a minute. Blocks that set up the environment (``make …``) are left
-out: they are what runs these tests.
+Training is shortened: ``--minutes N`` becomes a quarter of one. Blocks that set up the environment (``make …``) are
+left out: they are what runs these tests.
 """
 
 import os
@@ -40,7 +40,7 @@ def test_the_blocks_of_a_document_run(path: Path, tmp_path: Path) -> None:
     if not shell and not python:
         pytest.skip("no blocks to run")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    script = "set -euo pipefail\n" + re.sub(r"--minutes [\d.]+", "--minutes 0.4", "\n".join(shell))
+    script = "set -euo pipefail\n" + re.sub(r"--minutes [\d.]+", "--minutes 0.25", "\n".join(shell))
     ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert ran.returncode == 0, f"{script}\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
     (tmp_path / "blocks.py").write_text("\n".join(python), encoding="utf-8")
