@@ -31,6 +31,9 @@ def test_it_forecasts_as_many_steps_as_are_asked_for():
     np.testing.assert_array_equal(one.predict([2, 5]), one.predict()[[1, 4]])
     assert one.predict_quantiles(2).shape == (2, len(one.quantiles_))
     np.testing.assert_allclose(one.predict(), wave(78)[72:], atol=3)
+    for wrong in (1.5, "a", [], [0], [1.5]):
+        with pytest.raises(UsageError, match=r"predict: fh is .*; give steps from 1 to the horizon, 6, whole ones"):
+            one.predict(wrong)
     with pytest.raises(UsageError, match=r"predict: fh is 7; give steps from 1 to the horizon, 6"):
         one.predict(7)
     with pytest.raises(UsageError, match="X has 1 columns; fit had 0"):

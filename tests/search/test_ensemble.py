@@ -64,3 +64,19 @@ def test_unequal_vocabularies_are_refused():
         Ensemble([TorchStepper(network(1)), TorchStepper(network(1, target=10))])
     with pytest.raises(UsageError, match=r"write \[\] symbols"):
         Ensemble([])
+
+
+def test_attention_over_other_places_is_left_out():
+    one, other = TorchStepper(network(1)), TorchStepper(network(2))
+
+    class Coarser(TorchStepper):
+        def step(self, last_ids, state, k):
+            found = super().step(last_ids, state, k)
+            return found._replace(weights=found.weights[:, :2])
+
+    both = Ensemble([one, Coarser(network(2))])
+    last = np.full(2, BEGIN)
+    found = both.step(last, both.start(IDS, MASK), 3)
+    np.testing.assert_allclose(found.weights, one.step(last, one.start(IDS, MASK), 3).weights)
+    mean = Ensemble([one, other])
+    np.testing.assert_allclose(found.scores, mean.step(last, mean.start(IDS, MASK), 3).scores)

@@ -115,7 +115,9 @@ def assignment(text: str) -> Tree:
     try:
         value = yaml.safe_load(raw)
     except (yaml.YAMLError, ValueError):
-        raise SettingsError(f"--set {text!r}: the value is not YAML.") from None
+        if raw[:1] not in ("%", "@", "`"):  # signs that no plain text of YAML begins with, as a format of times does
+            raise SettingsError(f"--set {text!r}: the value is not YAML.") from None
+        value = raw
     _refuse_endless(value, f"--set {text!r}")
     for key in reversed(keys):
         value = {key: value}

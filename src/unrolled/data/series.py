@@ -18,6 +18,9 @@ from unrolled.data.table import Row, Table, is_number, listed
 from unrolled.text.clock import NEAR, Clock, Times, read_times
 from unrolled.text.series import COLUMNS, Roles, Series, write_series
 
+LARGEST = 1e15
+"""A number beyond it is a mistake: its square, in the type that networks read, would be endless."""
+
 
 class Raw(NamedTuple):
     """The rows of one series as they stand."""
@@ -116,8 +119,8 @@ def _numbers(table: Table, columns: Columns, raw: Raw, report: Report) -> NDArra
             channel = np.array(cleaned, dtype=np.float64)
         except ValueError:
             channel = np.array([float(cell) if is_number(cell) else np.inf for cell in cleaned])
-        for row in np.flatnonzero(np.isinf(channel)).tolist():
-            what = "no finite number" if is_number(cells[row]) else "no number"
+        for row in np.flatnonzero(np.abs(channel) > LARGEST).tolist():
+            what = "no finite number, or too large a one" if is_number(cells[row]) else "no number"
             message = (
                 f"'{cells[row].strip()[:40]}' in the column '{name}' is {what}. Correct it, or leave the cell empty."
             )

@@ -84,6 +84,11 @@ class HandwritingModel(Model):
         1 + b (Graves 2013, eqs. 61 and 62). ``temperature`` τ above 0: deviations times √τ, weights and pen to the
         power of 1 / τ (Ha & Eck 2017). A sample depends on the seed and its number alone.
         """
+        for name, value in (("temperature", temperature), ("bias", bias)):
+            if not isinstance(value, int | float):
+                raise UsageError(f"generate: {name} is {value!r}; a number is wanted.")
+        if label is not None:
+            arguments.text("generate", "label", label)
         if not 0 < temperature < np.inf or not 0 <= bias < 50:
             raise UsageError(
                 f"generate: temperature {temperature:g} and bias {bias:g} were given; a temperature is above 0, a bias "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -239,6 +240,7 @@ def load(folder: str | Path, *, device: str = "auto") -> Model:
     _fill(network, saved.tensors(), folder)
     model = TRAINED[loaded.settings["task"]["kind"]](loaded, text, network, device=device)
     model.scores = [Score(**score) for score in saved.scores.get("scores", [])]
+    model.scores = [one._replace(value=math.nan) if one.value is None else one for one in model.scores]
     model.record = dict(saved.scores.get("record", {}))
     return model
 

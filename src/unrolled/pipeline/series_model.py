@@ -118,7 +118,7 @@ class SeriesModel(Model):
 
     def series_of(self, data: str | Path) -> list[Series]:
         """The series of a file; DataError where there is none."""
-        if str(data) == "-":
+        if arguments.place("series", "data", data) == "-":
             raise UsageError("series are read from a file (.csv, .parquet, …), not from standard input.")
         found = [read_series(row.fields) for row in self.task.adapt(open_table(Path(data))).rows()]
         if not found:

@@ -92,11 +92,11 @@ class Forecaster(Estimator):
         if not hasattr(self, "model_"):
             raise NotFittedError("this Forecaster is not fitted yet: call fit(y) first.")
         horizon = self.model_.text.window.horizon
-        wanted = (
-            list(range(1, (horizon if fh is None else int(fh)) + 1)) if fh is None or np.ndim(fh) == 0 else list(fh)
-        )
-        if not wanted or not all(1 <= int(step) <= horizon for step in wanted):
-            raise UsageError(f"{verb}: fh is {fh!r}; give steps from 1 to the horizon, {horizon}.")
+        given = np.asarray(horizon if fh is None else fh)
+        whole = given.dtype.kind in "iu" and given.ndim < 2 and given.size > 0
+        wanted = [] if not whole else list(range(1, int(given) + 1)) if given.ndim == 0 else given.tolist()
+        if not wanted or not all(1 <= step <= horizon for step in wanted):
+            raise UsageError(f"{verb}: fh is {fh!r}; give steps from 1 to the horizon, {horizon}, whole ones.")
         future = _table(verb, "X", X)
         one = self._series
         columns = len(one.roles.known)

@@ -11,7 +11,8 @@ from unrolled.base.protocol import Candidates, State, Stepper
 
 
 class Ensemble:
-    """p(y_i) = 1/n Σ_k p_k(y_i) of engines that say the same symbols; attention is the mean of those that have it.
+    """p(y_i) = 1/n Σ_k p_k(y_i) of engines that say the same symbols; attention is the mean of those that look
+    over the places that the first one with attention has.
 
     Implements `unrolled.base.protocol.Stepper`. A state is a tuple of the engines' states. UsageError for engines of
     unequal vocabularies, or none.
@@ -42,7 +43,8 @@ class Ensemble:
         ids = np.argsort(-total, axis=1, kind="stable")[:, :k]
         with np.errstate(divide="ignore"):
             scores = np.log(np.take_along_axis(total, ids, axis=1) / len(self.steppers)).astype(np.float32)
-        weights = np.asarray(np.mean(looked, axis=0, dtype=np.float32)) if looked else None
+        alike = [one for one in looked if one.shape == looked[0].shape]
+        weights = np.asarray(np.mean(alike, axis=0, dtype=np.float32)) if alike else None
         return Candidates(scores, ids, weights, tuple(states))
 
     def select(self, state: State, rows: np.ndarray) -> State:

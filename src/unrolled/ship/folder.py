@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
+import math
 import os
 import shlex
 import shutil
@@ -89,7 +90,7 @@ def write(
             (part / TEXT).mkdir(parents=True)
             text(part / TEXT)
             write_weights(part / WEIGHTS, tensors)
-            (part / SCORES).write_text(json.dumps(dict(scores), indent=1) + "\n", encoding="utf-8")
+            (part / SCORES).write_text(json.dumps(known(dict(scores)), indent=1) + "\n", encoding="utf-8")
             (part / CARD).write_bytes(card.encode("utf-8", "replace"))
             files = [WEIGHTS, SCORES, *(path.relative_to(part).as_posix() for path in _files(part / TEXT))]
             shutil.copymode(part / SCORES, part / WEIGHTS)  # safetensors writes for the owner's eyes only
@@ -145,6 +146,15 @@ def _scores(path: Path) -> dict[str, Any]:
     if not isinstance(scores, dict):
         raise DataError(f"{path}: holds no mapping of scores. Copy the folder again from where it was saved.")
     return scores
+
+
+def known(tree: Any) -> Any:
+    """The tree with null where a number is not finite: JSON has no other word for it."""
+    if isinstance(tree, Mapping):
+        return {name: known(value) for name, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [known(value) for value in tree]
+    return None if isinstance(tree, float) and not math.isfinite(tree) else tree
 
 
 def _files(folder: Path) -> list[Path]:

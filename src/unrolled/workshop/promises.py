@@ -13,6 +13,9 @@ from unrolled.base.errors import DataError
 from unrolled.base.protocol import BEGIN, END, SPECIALS
 from unrolled.text.featured import Featured, joined
 
+LONGEST = 40
+"""Symbols of an output that are compared: what a model that loops says after them lets float32 drift, step by step."""
+
 
 class Promise(NamedTuple):
     """One promise, whether it holds (None: there was nothing to see it by), and what was measured."""
@@ -91,7 +94,7 @@ def _beam_of_one(model: Any, lines: list[Any], together: list[Any]) -> Promise:
 
 
 def _beams_alone(model: Any, lines: list[Any]) -> Promise:
-    search = model.searching(beam=4)
+    search = model.searching(beam=4, changes={"max_length": max(LONGEST, model.search.min_length)})
     return _compare(
         "beam: batch of 1 = batch of N", model.translations(lines, search, batch=1), model.translations(lines, search)
     )
@@ -114,7 +117,7 @@ def _step_is_whole_pass(model: Any, together: list[Any]) -> Promise:
     steps = np.zeros_like(whole)
     for row, (_, hypothesis) in enumerate(pairs):
         steps[row, : len(hypothesis.token_log_probs)] = hypothesis.token_log_probs
-    gap = float(np.abs(whole - steps).max())
+    gap = float(np.abs(whole - steps)[:, :LONGEST].max())
     return Promise("step by step = whole pass", gap < 1e-3, f"log-probabilities differ by {gap:.1e} at most")
 
 
