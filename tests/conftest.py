@@ -25,6 +25,11 @@ search: {beam: 2}
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages of the documentation first: they take longest, and what comes last is done by one worker alone."""
+    items.sort(key=lambda item: item.path.name != "test_documents.py")
+
+
 class Result(NamedTuple):
     code: int
     out: str
