@@ -1,13 +1,14 @@
 """When symbols were heard: the centre of their weights, in seconds; drawn as a picture that holds every symbol."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from unrolled.base.errors import UsageError
 from unrolled.explain.explanation import Measure
-from unrolled.explain.listening import Listening
+from unrolled.explain.listening import Listening, levels
 
 
 @pytest.fixture
@@ -57,3 +58,9 @@ def test_a_terminal_shows_times_and_places(one):
         and lines[3].startswith("For 75%")
     )
     assert max(map(len, lines[:3])) <= 40
+
+
+def test_symbols_heard_together_stand_on_lines_of_their_own(one):
+    assert levels(one, 0.2) == [0, 0, 0]
+    same = replace(one, weights=np.eye(3, 10, dtype=np.float32)[[1, 1, 1]])
+    assert sorted(levels(same, 0.2)) == [0, 1, 2]

@@ -160,7 +160,7 @@ def test_verbs_take_a_table_a_folder_a_recording(model, data, run, tmp_path):
     assert run("score", folder, data).code == 0
     assert run("embed", folder, bare).out.count("\n") == 2
     result = run("explain", folder, f"{data}#999")
-    assert result.code == 3 and "there is no recording 999 in it" in result.err
+    assert result.code == 3 and "there is no recording 999 in it, it has " in result.err
     assert run("predict", folder, "-").code == 2
 
 

@@ -32,9 +32,7 @@ def evaluate(
         str | None,
         typer.Option(help="Captions: a table of images and a box for each word: adds whether attention lies there."),
     ] = None,
-    compare: Annotated[
-        str | None, typer.Option(help="Another model: paired bootstrap over the same sentences.")
-    ] = None,
+    compare: Annotated[str | None, typer.Option(help="Another model: paired bootstrap over the same rows.")] = None,
     ensemble: options.Ensemble = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="Also the first measure by source length.")] = False,
     ngram: Annotated[
@@ -64,20 +62,12 @@ def evaluate(
     if confusion is not None:
         check_suffix(confusion)
     opened = load(model, device=device)
-    other = load(compare, device=device) if compare else None
     given = {
-        "beam": beam,
-        "score": score or None,
-        "references": references,
-        "links": links,
-        "boxes": boxes,
-        "compare": other,
+        "beam": beam, "score": score or None, "references": references, "links": links, "boxes": boxes,
+        "by_length": by_length, "ngram": ngram, "confusion": confusion, "stride": stride,
+        "compare": load(compare, device=device) if compare else None,
         "ensemble": [load(one, device=device) for one in ensemble or ()] or None,
-        "by_length": by_length,
-        "ngram": ngram,
-        "confusion": confusion,
-        "stride": stride,
-    }
+    }  # fmt: skip
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)
     _tell(found, model, opened.task.noun, as_json=as_json)

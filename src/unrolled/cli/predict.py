@@ -36,9 +36,7 @@ def predict(
     batch: Annotated[
         int | None, typer.Option(min=1, help="Lines worked on together; the outputs do not depend on it.")
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Forecasts: so many steps ahead, the horizon at most.")
-    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Forecasts: steps ahead, the horizon at most.")] = None,
     spaces: Annotated[
         bool,
         typer.Option("--spaces", help="Tagging plain lines: words are what white space parts, marks stay on them."),
@@ -56,11 +54,10 @@ def predict(
     from unrolled.pipeline import load
 
     given = {
-        "search": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
-        "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
-        "no_repeat_ngram": no_repeat_ngram, "replace_unknown": replace_unknown, "temperature": temperature,
-        "top_k": top_k, "top_p": top_p, "seed": seed, "prefix": prefix, "batch": batch,
-        "steps": steps, "spaces": spaces, "attention": attention,
+        "search": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty, "min_length": min_length,
+        "coverage_penalty": coverage_penalty, "max_length": max_length, "no_repeat_ngram": no_repeat_ngram,
+        "replace_unknown": replace_unknown, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
+        "prefix": prefix, "batch": batch, "steps": steps, "spaces": spaces, "attention": attention,
         "ensemble": [load(one, device=device) for one in ensemble or ()] or None,
     }  # fmt: skip
     show, chosen = load(model, device=device).showing("predict", given)

@@ -78,7 +78,7 @@ class Density(Plotted):
         ]
         return "\n".join(lines)
 
-    def sentences(self) -> list[str]:
+    def sentences_of_trust(self) -> list[str]:
         return [self.calibration.sentence]
 
     def figure(self) -> Figure:

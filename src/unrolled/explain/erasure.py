@@ -97,15 +97,20 @@ def _score(model: Scorer, group: Sequence[tuple[int, int]], cases: Sequence[Case
 
 
 def faithfulness(
-    weights: Sequence[np.ndarray], effects: Sequence[np.ndarray] | None = None, *, part: str = "source word"
+    weights: Sequence[np.ndarray],
+    effects: Sequence[np.ndarray] | None = None,
+    *,
+    part: str = "source word",
+    whole: str = "target word",
 ) -> dict[str, Measure]:
     """Honest numbers about attention rows, each beside what chance gives, over all sentences given.
 
     ``weights`` and ``effects`` (from ``erase``) are [target words, source words], one pair a sentence. Keys:
     ``sharpness``, and with effects ``top_agreement``, ``rank_correlation`` and ``top_drop``. Target words of
-    one-word sources are left out: there is nothing to choose. ``part``: what of a source is erased, in words.
+    one-word sources are left out: there is nothing to choose. ``part`` is what of a source is erased and ``whole`` what
+    then loses, in words.
     """
-    measures = {"sharpness": _sharpness([row for one in weights for row in one if len(row) > 1], part)}
+    measures = {"sharpness": _sharpness([row for one in weights for row in one if len(row) > 1], part, whole)}
     if effects is None:
         return measures
     pairs = [
@@ -114,7 +119,7 @@ def faithfulness(
         for row, effect in zip(one, other, strict=True)
         if len(row) > 1
     ]
-    return {**_agreement(pairs, part), **measures}
+    return {**_agreement(pairs, part, whole), **measures}
 
 
 def entropy(row: np.ndarray) -> float:
@@ -138,9 +143,9 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     return below + (equal + 1) / 2
 
 
-def _sharpness(rows: Sequence[np.ndarray], part: str) -> Measure:
+def _sharpness(rows: Sequence[np.ndarray], part: str, whole: str) -> Measure:
     if not rows:
-        return Measure(None, 0.0, 0, f"No target word had more than one {part} to choose from.")
+        return Measure(None, 0.0, 0, f"No {whole} had more than one {part} to choose from.")
     value = float(np.mean([1 - entropy(row) / np.log2(len(row)) for row in rows]))
     sentence = (
         f"Attention is {value:.0%} as sharp as it could be (0 %: spread evenly; 100 %: on one {part.split()[-1]} "
@@ -150,9 +155,9 @@ def _sharpness(rows: Sequence[np.ndarray], part: str) -> Measure:
     return Measure(value, 0.0, len(rows), sentence, "%")
 
 
-def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]], part: str) -> Mapping[str, Measure]:
+def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]], part: str, whole: str) -> Mapping[str, Measure]:
     if not pairs:
-        nothing = Measure(None, None, 0, f"No target word had more than one {part} to choose from.")
+        nothing = Measure(None, None, 0, f"No {whole} had more than one {part} to choose from.")
         return {"top_agreement": nothing, "rank_correlation": nothing, "top_drop": nothing}
     top = [_same_top(row, effect) for row, effect in pairs]
     chance = float(np.mean([1 / len(row) for row, _ in pairs]))
@@ -160,12 +165,13 @@ def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]], part: str) -> Map
     drops = [float(effect[row.argmax()]) for row, effect in pairs]
     others = [float(np.delete(effect, row.argmax()).mean()) for row, effect in pairs]
     found = [rho for rho in (rank_correlation(row, effect) for row, effect in pairs) if rho is not None]
+    one = f"{'an' if whole[0] in 'aeiou' else 'a'} {whole}"
     return {
         "top_agreement": Measure(
             share,
             chance,
             len(pairs),
-            f"For {share:.0%} of the target words the most attended {part} is also the one whose removal hurts "
+            f"For {share:.0%} of the {whole}s the most attended {part} is also the one whose removal hurts "
             f"most (picking at random: {chance:.0%}).",
             "%",
         ),
@@ -174,7 +180,7 @@ def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]], part: str) -> Map
             float(np.mean(drops)),
             float(np.mean(others)),
             len(pairs),
-            f"Without its most attended {part} a target word loses {np.mean(drops):.2f} nats of log-probability; "
+            f"Without its most attended {part} {one} loses {np.mean(drops):.2f} nats of log-probability; "
             f"without another one {np.mean(others):.2f}.",
             "nats",
         ),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from unrolled.base.errors import UsageError
-from unrolled.base.files import write_beside
-from unrolled.explain.explanation import Measure, check_suffix
+from unrolled.explain.explanation import Measure
 from unrolled.explain.lettering import ems, printable
 from unrolled.explain.picture import MARGIN, SMALL, WORD, Box, Label, Picture, trusting
+from unrolled.explain.plotted import LaidOut, measured
 
 WIDTH, BAR, LINE = 760.0, 120.0, 24.0
 SHADES = (" ", "░", "▒", "▓", "█")
@@ -29,7 +27,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Highlights:
+class Highlights(LaidOut):
     """What was read of a document to answer a question, drawn by ``text`` and ``to``.
 
     sentences     with the weight of each of their words
@@ -69,16 +67,15 @@ class Highlights:
         made = np.sum if self.summed else np.max
         return [float(made(one.weights)) if len(one.weights) else 0.0 for one in self.sentences]
 
-    def to(self, path: str | Path) -> Path:
-        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
-        path = Path(path)
-        return write_beside(path, _WRITERS[check_suffix(path)](self))
+    def layout(self) -> Picture:
+        return layout(self)
 
-    def svg(self) -> str:
-        """The picture as one self-contained SVG element."""
-        from unrolled.explain.svg import svg_of
-
-        return svg_of(layout(self))
+    @property
+    def lead(self) -> tuple[str, str]:
+        return (
+            printable(self.target_text),
+            "The stronger a word is shaded, the more the answer was read from it. Hover over a word for its number.",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it."""
@@ -97,7 +94,7 @@ class Highlights:
                 }
                 for one, share in zip(self.sentences, self.shares, strict=True)
             ],
-            "faithfulness": self.faithfulness and {name: one._asdict() for name, one in self.faithfulness.items()},
+            "faithfulness": measured(self.faithfulness),
         }
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:
@@ -122,12 +119,6 @@ class Highlights:
 
     def _strongest(self) -> float:
         return max((float(one.weights.max(initial=0.0)) for one in self.sentences), default=0.0)
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return self.svg()
 
 
 def _marked(word: str, color: str) -> str:
@@ -197,29 +188,3 @@ def _description(found: Highlights) -> str:
     most = "; ".join(f"{100 * share:.0f} % on “{printable(' '.join(one.words))}”" for share, one in read)
     known = " ".join(printable(measure.sentence) for measure in (found.faithfulness or {}).values())
     return f"The sentences of a document by how much the answer was read from them: {most}. {known}".strip()
-
-
-def _png(found: Highlights) -> bytes:
-    from unrolled.explain.png import png_of
-
-    return png_of(layout(found))
-
-
-def _html(found: Highlights) -> bytes:
-    from unrolled.explain.page import page
-
-    lead = "The stronger a word is shaded, the more the answer was read from it. Hover over a word for its number."
-    figure = f'<article><figure tabindex="0">{found.svg()}</figure></article>'
-    return page(printable(found.target_text), lead, figure).encode("utf-8", "replace")
-
-
-def _json(found: Highlights) -> bytes:
-    return (json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-_WRITERS: dict[str, Callable[[Highlights], bytes]] = {
-    ".svg": lambda found: found.svg().encode("utf-8", "replace"),
-    ".png": _png,
-    ".html": _html,
-    ".json": _json,
-}

@@ -14,6 +14,9 @@ from unrolled.explain.plotted import SHADES, Plotted, measured
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LETTER = 0.009
+"""The width of a letter, as a share of the picture's."""
+
 TALLEST = 11.0
 """Inches that the rows of the symbols take at most."""
 
@@ -80,7 +83,7 @@ class Listening(Plotted):
             top = max(float(held.max()), 1e-9)
             drawn = "".join(SHADES[int(share / top * (len(SHADES) - 1))] for share in held)
             lines.append(f"{name:<{left}} {centre:6.2f} s {drawn}".rstrip())
-        return "\n".join([*lines, *self.sentences()])
+        return "\n".join([*lines, *self.sentences_of_trust()])
 
     def figure(self) -> Figure:
         return _figure(self)
@@ -120,15 +123,28 @@ def _figure(one: Listening) -> Figure:
 
 
 def _spectrogram(axes: Any, one: Listening, end: float) -> None:
-    """Bands over time, even steps of pitch upwards, and each symbol at its centre, in two rows to keep them apart."""
+    """Bands over time, even steps of pitch upwards, and each symbol at its centre."""
     mels = one.bands.shape[1]
     axes.imshow(one.bands.T, origin="lower", aspect="auto", cmap="magma", extent=(0, end, -0.5, mels - 0.5))
     places = np.unique(np.linspace(0, mels - 1, min(mels, 5)).round().astype(int))
     axes.set_yticks(places, [f"{one.pitches[place]:,.0f}" for place in places], fontsize=8)
     axes.set_ylabel("hertz", fontsize=9)
-    for place, (symbol, centre) in enumerate(zip(one.symbols, one.centres(), strict=True)):
+    for symbol, centre, level in zip(one.symbols, one.centres(), levels(one, end), strict=True):
         axes.axvline(centre, color="white", linewidth=0.7, alpha=0.7)
         axes.annotate(
             shown(symbol), (centre, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom",
-            xytext=(0, 2 + 9 * (place % 2)), textcoords="offset points", fontsize=8,
+            xytext=(0, 2 + 9 * level), textcoords="offset points", fontsize=8,
         )  # fmt: skip
+
+
+def levels(one: Listening, end: float) -> list[int]:
+    """How high each symbol stands above the spectrogram, so that none is written over another: the lowest free line."""
+    taken: list[float] = []  # where the last symbol of each line ends
+    found = []
+    for place in np.argsort(one.centres(), kind="stable").tolist():
+        half = (0.6 + 0.4 * len(shown(one.symbols[place]))) * LETTER * end
+        left, right = float(one.centres()[place]) - half, float(one.centres()[place]) + half
+        level = next((line for line, until in enumerate(taken) if until <= left), len(taken))
+        taken[level : level + 1] = [right]
+        found.append((place, level))
+    return [level for _, level in sorted(found)]

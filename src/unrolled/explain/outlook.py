@@ -15,6 +15,9 @@ from unrolled.explain.plotted import HEIGHTS, SHADES, Plotted, measured
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+BANDS = ("#f3d3d0", "#e3a39d", "#d07c74")
+"""Of intervals, the widest first."""
+
 TICKS = 6
 """Times that are written under a picture."""
 
@@ -90,7 +93,7 @@ class Outlook(Plotted):
                 mean = values.mean(axis=0)[places[:border]]
                 shade = mean / max(float(mean.max()), 1e-12)
                 lines.append(f"{name:<12}" + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shade))
-        lines += self.sentences()
+        lines += self.sentences_of_trust()
         return "\n".join(lines)
 
     def figure(self) -> Figure:
@@ -182,7 +185,7 @@ def _draw_forecast(axes: Any, one: Outlook) -> None:
     for place in range(pairs):
         low, high = (np.concatenate([start[1], one.quantiles[:, at]]) for at in (place, len(one.levels) - 1 - place))
         share = one.levels[len(one.levels) - 1 - place] - one.levels[place]
-        axes.fill_between(x, low, high, color="#b03a2e", alpha=0.18, linewidth=0, label=f"{share:.0%} interval")
+        axes.fill_between(x, low, high, color=BANDS[place % len(BANDS)], linewidth=0, label=f"{share:.0%} interval")
     axes.plot(x, np.concatenate([start[1], one.point]), color="#b03a2e", linewidth=1.4, label="forecast")
     axes.plot(future, one.naive, color="#5b7aa6", linewidth=0.9, linestyle="--", label="seasonal naive")
     axes.legend(loc="upper left", fontsize=7, frameon=False)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from unrolled.base.errors import UsageError
-from unrolled.base.files import write_beside
-from unrolled.explain.explanation import check_suffix
 from unrolled.explain.lettering import cells, ems, printable, shorten
 from unrolled.explain.picture import LONGEST, MARGIN, SMALL, WORD, Box, Label, Picture
+from unrolled.explain.plotted import LaidOut
 
 WIDTH, HEIGHT = 760.0, 560.0
 DOT = 7.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WordMap:
+class WordMap(LaidOut):
     """Words on a plane, drawn by ``text`` and ``to``.
 
     words      as the model knows them
@@ -68,16 +65,12 @@ class WordMap:
         kept = "" if self.kept is None else f", {100 * self.kept:.0f} % of the variance kept"
         return f"{self.method}{kept}; the nearer two words, the more alike are those beside them"
 
-    def to(self, path: str | Path) -> Path:
-        """Write the picture (.svg, .png), the page (.html) or the numbers (.json), whole or not at all."""
-        path = Path(path)
-        return write_beside(path, _WRITERS[check_suffix(path)](self))
+    def layout(self) -> Picture:
+        return layout(self)
 
-    def svg(self) -> str:
-        """The picture as one self-contained SVG element."""
-        from unrolled.explain.svg import svg_of
-
-        return svg_of(layout(self))
+    @property
+    def lead(self) -> tuple[str, str]:
+        return f"A map of {len(self.words)} words", self.legend
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it."""
@@ -110,12 +103,6 @@ class WordMap:
             lines[row][start : start + size] = [_inked(shown, word in self.marked, color), *[""] * (size - 1)]
         note = f"; {left_out} words had no room here" if left_out else ""
         return "\n".join(["".join(line).rstrip() for line in lines] + [self.legend + note])
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_html_(self) -> str:
-        return self.svg()
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         from rich.text import Text
@@ -179,28 +166,3 @@ def _free(
     left, top = fitting[0]
     taken.append((left, top, left + width, top + height + 2))
     return left, top
-
-
-def _png(found: WordMap) -> bytes:
-    from unrolled.explain.png import png_of
-
-    return png_of(layout(found))
-
-
-def _html(found: WordMap) -> bytes:
-    from unrolled.explain.page import page
-
-    figure = f'<article><figure tabindex="0">{found.svg()}</figure></article>'
-    return page(f"A map of {len(found.words)} words", found.legend, figure).encode("utf-8", "replace")
-
-
-def _json(found: WordMap) -> bytes:
-    return (json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
-
-
-_WRITERS: dict[str, Callable[[WordMap], bytes]] = {
-    ".svg": lambda found: found.svg().encode("utf-8", "replace"),
-    ".png": _png,
-    ".json": _json,
-    ".html": _html,
-}

@@ -73,7 +73,7 @@ class Traces(Plotted):
             if values is not None:
                 shares = values[places] / max(float(values.max()), 1e-9)
                 lines.append(f"{name:<12}" + "".join(SHADES[int(share * (len(SHADES) - 1))] for share in shares))
-        return "\n".join([*lines, *self.sentences()])
+        return "\n".join([*lines, *self.sentences_of_trust()])
 
     def figure(self) -> Figure:
         return _figure(self)
@@ -107,6 +107,6 @@ def _figure(one: Traces) -> Figure:
         axes.tick_params(labelsize=7)
     left = one.frames.shape[1] - shown
     all_axes[-1].set_xlabel(f"frame{f' ({left} more channels are not shown)' if left else ''}", fontsize=8)
-    said = [f"{one.target_text}: blue is what of its probability goes without that stretch", *one.sentences()]
+    said = [f"{one.target_text}: blue is what of its probability goes without that stretch", *one.sentences_of_trust()]
     figure.suptitle("\n".join(said), fontsize=8)
     return figure

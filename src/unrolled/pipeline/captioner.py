@@ -18,6 +18,7 @@ from unrolled.data.referenced import files_in
 from unrolled.pipeline.captioner_tables import boxes_of, inside_boxes
 from unrolled.pipeline.describing import Describer
 from unrolled.pipeline.model import TRAINED, Evaluated, Model
+from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.captions import Captions, paired
 from unrolled.tasks.judging import Grouping
 from unrolled.tasks.writing import Written
@@ -138,8 +139,10 @@ class Captioner(Describer):
     # --- on the command line --------------------------------------------------------------------------------------
 
     def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Overlay:
-        """``line`` is the path of an image; ``untrusted`` leaves out how far to trust the picture."""
-        return self.explain(line, target, trusted=not untrusted)
+        """``line`` is the path of an image, or a table or folder and after a # the number of the image in it:
+        ``captions.tsv#3``; ``untrusted`` leaves out how far to trust the picture."""
+        _, image = nth("explain", line, Named("image", "captions.tsv"), self.sources_in)
+        return self.explain(image, target, trusted=not untrusted)
 
     def show_evaluate(
         self,
@@ -154,13 +157,13 @@ class Captioner(Describer):
     ) -> Evaluated:
         """Scores of the outputs; against another model; of the attention against ``boxes``, a table that says where in
         each image the things are that the words of its caption mean."""
-        known = None if boxes is None else boxes_of(boxes, *self.task.pairs(part))
+        known = None if boxes is None else boxes_of(boxes, *self.pairs(part))
         found = super().show_evaluate(
             part, beam=beam, compare=compare, score=score, references=references, ensemble=ensemble
         )
         if known is None:
             return found
-        sources, targets = self.task.pairs(part)
+        sources, targets = self.pairs(part)
         return found._replace(scores=[*found.scores, inside_boxes(self.align(sources, targets, by_space=True), known)])
 
 

@@ -15,6 +15,7 @@ from unrolled.data.drawings import drawn
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
 from unrolled.pipeline.model import ROUND, TRAINED, Evaluated, Model, Shown, Tested
+from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.drawing_scores import Tally, difference, protocol_of
 from unrolled.tasks.handwriting import HandwritingTask
 from unrolled.text.drawings import END, Drawing, as_drawing, read_drawing
@@ -258,12 +259,8 @@ class HandwritingModel(Model):
 
     def _numbered(self, verb: str, line: str, *, whole: bool = True) -> tuple[Drawing, str]:
         """A drawing and its label: ``line`` is a file and after a # the number of the drawing in it, from 1."""
-        file, _, number = line.rpartition("#") if "#" in line else (line, "", "1")
-        if not number.isdecimal() or int(number) < 1:
-            raise UsageError(f"{verb}: '{line}': after # the number of a drawing is expected, from 1: drawings.jsonl#3")
-        row = next(islice(self._part(file, whole=whole).rows(), int(number) - 1, None), None)
-        if row is None:
-            raise DataError(f"{file}: there is no drawing {number} in it.")
+        named = Named("drawing", "drawings.jsonl")
+        _, row = nth(verb, line, named, lambda file: self._part(file, whole=whole).rows())
         return read_drawing(row.fields[0], whole=False), row.fields[1]
 
     def show_explain(self, line: str, *, target: str | None = None) -> Density:

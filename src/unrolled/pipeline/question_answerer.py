@@ -19,6 +19,7 @@ from unrolled.pipeline.answer_tables import Judged, judge
 from unrolled.pipeline.label_tables import bootstrap
 from unrolled.pipeline.labelling import Answer
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
+from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.reading import Reading
 from unrolled.text.passages import Passage, ReadText
 from unrolled.workshop import arguments
@@ -245,12 +246,8 @@ class QuestionAnswerer(Model):
         self, line: str, *, target: str | None = None, by: str | None = None, untrusted: bool = False
     ) -> Highlights | Explanation:
         """``line`` is a file and after a # the number of the question in it, from 1: ``stories.txt#3``."""
-        file, _, number = line.rpartition("#") if "#" in line else (line, "", "1")
-        if not number.isdecimal() or int(number) < 1:
-            raise UsageError(f"explain: '{line}': after # the number of a question is expected, from 1: stories.txt#3")
-        row = next(islice(self._table(file).rows(), int(number) - 1, None), None)
-        if row is None:
-            raise DataError(f"{file}: there is no question {number} in it.")
+        named = Named("question", "stories.txt")
+        _, row = nth("explain", line, named, lambda file: self._table(file).rows())
         return self._explained(question_of(row.fields), target, by=by or "words", trusted=not untrusted)
 
     @staticmethod

@@ -16,6 +16,7 @@ from unrolled.data.signals import arranged
 from unrolled.data.table import Row, Table
 from unrolled.pipeline.labelling import Answer, LabelModel
 from unrolled.pipeline.model import TRAINED, Shown
+from unrolled.pipeline.numbered import Named, nth
 from unrolled.pipeline.streaming import Stream
 from unrolled.tasks.label_scores import decided
 from unrolled.tasks.signals import Signals
@@ -200,12 +201,8 @@ class SignalModel(LabelModel):
 
     def show_explain(self, line: str, *, target: str | None = None) -> Traces:
         """``line`` is a file and after a # the number of the sequence in it, from 1: ``signals.ts#3``."""
-        file, _, number = line.rpartition("#") if "#" in line else (line, "", "1")
-        if not number.isdecimal() or int(number) < 1:
-            raise UsageError(f"explain: '{line}': after # the number of a sequence is expected, from 1: signals.ts#3")
-        row = next(islice(self._table(file).rows(), int(number) - 1, None), None)
-        if row is None:
-            raise DataError(f"{file}: there is no sequence {number} in it.")
+        named = Named("sequence", "signals.ts")
+        file, row = nth("explain", line, named, lambda file: self._table(file).rows())
         return self.explain(self._placed(file, row), target)
 
     def _table(self, file: str) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,8 @@ from unrolled.data.readers import open_table
 from unrolled.data.referenced import files_in, holds_files
 from unrolled.data.table import Table
 from unrolled.pipeline.describing import Describer
-from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown
-from unrolled.tasks.judging import Grouping, Judged
+from unrolled.pipeline.model import TRAINED
+from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.speech import Speech
 from unrolled.workshop import arguments
 from unrolled.workshop.hearing import trust
@@ -147,31 +146,10 @@ class Transcriber(Describer):
 
     def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Listening:
         """``line`` is a recording, or a table or folder and after a # the number of the row in it: ``files.tsv#3``."""
-        file, _, number = line.rpartition("#") if "#" in line and not Path(line).exists() else (line, "", "1")
-        if not number.isdecimal() or int(number) < 1:
-            raise UsageError(f"explain: '{line}': after # the number of a row is expected, from 1: recordings.tsv#3")
-        source = next(islice(self.sources_in(file), int(number) - 1, None), None)
-        if source is None:
-            raise DataError(f"{file}: there is no recording {number} in it.")
+        _, source = nth("explain", line, Named("recording", "recordings.tsv"), self.sources_in)
         return self.explain(source, target, trusted=not untrusted)
 
-    def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
-        """One result a recording, then one of all."""
-        self._check_all(part)
-        return super().show_score(part, tokens=tokens)
-
-    def judged(
-        self,
-        part: Part,
-        *,
-        beam: int | None,
-        compare: Model | None,
-        score: list[str] | None,
-        references: Grouping | None,
-    ) -> tuple[Evaluated, Judged, list[str]]:
-        self._check_all(part)
-        return super().judged(part, beam=beam, compare=compare, score=score, references=references)
-
-    def _check_all(self, part: Part) -> None:
+    def pairs(self, part: Part) -> tuple[list[str], list[str]]:
         for row in part.rows():
             self._checked(part.table.place(row.place, part.pick[0]), row.fields[0])
+        return super().pairs(part)

@@ -168,5 +168,5 @@ class Translator(Writer):
         if by_length:
             first = checked(score, "--score")[0] if score else self.task.suiting(self.text, given.references)[0]
             more["by_length"] = "By source length", tables.by_length(given, outputs, first)
-        extra = tables.alignment_scores(self, *self.task.pairs(part), links) if links else []
+        extra = tables.alignment_scores(self, *self.pairs(part), links) if links else []
         return found._replace(scores=[*found.scores, *extra], tables=more)

@@ -74,6 +74,10 @@ class Writer(Model):
         """What to say of a source: nothing."""
         return ()
 
+    def pairs(self, part: Part) -> tuple[list[str], list[str]]:
+        """The sources and targets of a table; DataError with the line of one that cannot be read."""
+        return self.task.pairs(part)
+
     # --- source to text -------------------------------------------------------------------------------------------
 
     def predict(self, sources: Sequence[Any], *, beam: int | None = None, batch: int = 64) -> list[str]:
@@ -195,7 +199,7 @@ class Writer(Model):
     # --- after training -------------------------------------------------------------------------------------------
 
     def test(self, part: Part) -> Tested:
-        sources, targets = self.task.pairs(part)
+        sources, targets = self.pairs(part)
         return Tested(self.evaluate(sources, targets), len(sources))
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
@@ -245,7 +249,7 @@ class Writer(Model):
 
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
         """One result a pair, then one of all."""
-        sources, targets = self.task.pairs(part)
+        sources, targets = self.pairs(part)
         names = (lambda row: [*self.text.target.encode(targets[row]).tokens, "</s>"]) if tokens else None
         protocol = f"{self.text.target.kind} symbols, end included, natural log"
         return tables.scored(self.score(sources, targets), names, protocol)
@@ -274,7 +278,7 @@ class Writer(Model):
         references: Grouping | None,
     ) -> tuple[Evaluated, Judged, list[str]]:
         """What `show_evaluate` shows, what was scored, and its outputs."""
-        sources, targets = self.task.pairs(part)
+        sources, targets = self.pairs(part)
         given = self.task.judged(self.text, sources, targets, references)
         measures = checked(score, "--score") if score else self.task.suiting(self.text, targets)
         outputs = self.predict(given.sources, beam=beam)

@@ -140,7 +140,7 @@ def _trust(facts: Facts) -> str:
     rows = [(_plain(line.value), _plain(line.chance), _plain(line.sentence)) for line in facts.trust]
     return (
         "## How far to trust its attention\n\nParts of the source were taken out one at a time (words: replaced by the "
-        "unknown symbol; stretches of a recording, regions of an image: by the mean), and what each target word lost "
+        "unknown symbol; stretches of a recording, regions of an image: by the mean), and what the output lost "
         "was compared with where the model looked.\n\n"
         f"{_table(('Value', 'Chance', 'Meaning'), rows)}"
     )

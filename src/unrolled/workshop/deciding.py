@@ -145,7 +145,7 @@ def trust(network: Any, text: LabelledText, lines: Sequence[str], *, device: Any
 def _faith(weights: list[np.ndarray], effects: list[np.ndarray]) -> dict[str, Measure]:
     from unrolled.explain.erasure import faithfulness
 
-    return dict(faithfulness(weights, effects))
+    return dict(faithfulness(weights, effects, part="word", whole="label"))
 
 
 def _logs(values: Any) -> Any:

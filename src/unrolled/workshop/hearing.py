@@ -65,4 +65,4 @@ def trust(
         borders = stretches(len(frames), text.source.step)
         weights.append(np.add.reduceat(rows, borders[:-1], axis=1))
         effects.append(without(network, text, frames, target, device))
-    return faithfulness(weights, effects, part="moment")
+    return faithfulness(weights, effects, part="moment", whole="symbol")

@@ -136,4 +136,4 @@ def trust(network: Any, text: ReadText, pictures: Sequence[Overlay], *, device: 
         flat = tiled.ravel()
         weights.append(np.stack([np.bincount(flat, row.ravel(), found.shape[1]) for row in one.weights]))
         lost.append(found)
-    return faithfulness(weights, lost, part="region")
+    return faithfulness(weights, lost, part="region", whole="word")

@@ -156,7 +156,7 @@ def trust(
             if steps is not None:
                 weights.append(steps.mean(axis=0)[None])
                 lost.append(effects(network, text, passage, numbers, spans, device=device)[None])
-        found.append(faithfulness(weights, lost))
+        found.append(faithfulness(weights, lost, part="word", whole="answer"))
     return {**found[0], **_of_sentences(found[1])}
 
 
