@@ -87,7 +87,8 @@ def write(report: Report) -> None:
     """One line a fact, the findings last."""
     for split in report.splits:
         names = ", ".join(column.name for column in split.columns)
-        tell(f"{split.name}: {split.path}: {split.format}, {split.rows:,} rows, columns {names}")
+        what = f"rows, columns {names}" if names else split.format
+        tell(f"{split.name}: {split.path}: {split.format}, {split.rows:,} {what}")
         for sentence in split.guessed:
             tell(f"{split.name}: {sentence}")
         for column in split.columns:

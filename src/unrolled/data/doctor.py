@@ -38,7 +38,11 @@ def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = ()) -> 
         return series.report(tables)
     train = Census("train", tables["train"]) if "train" in tables else None
     others = [Census(split, table, train) for split, table in tables.items() if split != "train"]
-    findings = [finding for census in ([train] if train else []) + others for finding in _alone(census)]
+    findings = [
+        finding
+        for census in ([train] if train else []) + others
+        for finding in _alone(census, alone="valid" not in tables)
+    ]
     shares: list[Unknown] = []
     if train:
         for census in others:
@@ -53,8 +57,8 @@ def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = ()) -> 
     return Report(splits, tuple(findings), tuple(shares))
 
 
-def _alone(census: Census) -> Iterator[Finding]:
-    """What one split shows by itself."""
+def _alone(census: Census, *, alone: bool) -> Iterator[Finding]:
+    """What one split shows by itself; ``alone``: none is there to validate on."""
     yield from text.wrong_lines(census)
     yield from text.odd_texts(census)
     yield from text.line_ends(census)
@@ -77,7 +81,10 @@ def _alone(census: Census) -> Iterator[Finding]:
         use = "running text, for a language model; " if plain else ""
         message = f"one column ({name}): {use}to learn a text from a text takes two, source and target."
         yield Finding("note" if plain else "warning", "one column", census.split, 1, message, (str(census.table.path),))
-    if census.split == "train" and 0 < census.rows < 100:
+    if census.split == "train" and alone and census.rows == 1 and len(census.table.columns) > 1:
+        message = "one row, and some must be held out for validation: training refuses it. Give more rows, or --valid."
+        yield Finding("error", "one row", census.split, 1, message, (str(census.table.path),))
+    elif census.split == "train" and 0 < census.rows < 100:
         rows = f"{census.rows} row{'' if census.rows == 1 else 's'}"
         message = f"only {rows} to learn from; some hundreds are the least that is usual."
         yield Finding("warning", "few rows", census.split, census.rows, message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +20,19 @@ class Finding:
     count: int
     message: str
     places: tuple[str, ...] = ()
+
+
+PLACES = 5
+"""Places that a finding names."""
+
+
+def by_cause(kind: str, split: str, found: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """An error for each different message of ``found``, (place, message) of everything that training would refuse."""
+    causes: dict[str, list[str]] = {}
+    for place, message in found:
+        causes.setdefault(message, []).append(place)
+    for message, places in causes.items():
+        yield Finding("error", kind, split, len(places), message, tuple(places[:PLACES]))
 
 
 def percent(share: float) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from unrolled.base.errors import DataError
 from unrolled.data.census import Census
-from unrolled.data.findings import Finding
+from unrolled.data.findings import Finding, by_cause
 from unrolled.data.table import Table
 from unrolled.text.frames import read_frames
 
 FORMATS = ("ts", "npz", "frames")
-PLACES = 5
 
 
 def framed(table: Table) -> bool:
@@ -25,8 +24,7 @@ def wrong(census: Census) -> Iterator[Finding]:
     if not framed(table):
         return
     column, channels = table.columns.index("frames"), 0
-    messages: list[str] = []
-    places: list[str] = []
+    refused: list[tuple[str, str]] = []
     lengths: list[int] = []
     for row in table.rows(lambda _: None):
         try:
@@ -36,10 +34,8 @@ def wrong(census: Census) -> Iterator[Finding]:
                 raise DataError(f"{found} channels where the first row has {channels}.")
             lengths.append(length)
         except DataError as error:
-            messages.append(str(error))
-            places.append(table.place(row.place, column))
-    if messages:
-        yield Finding("error", "frames", census.split, len(messages), messages[0], tuple(places[:PLACES]))
+            refused.append((table.place(row.place, column), str(error)))
+    yield from by_cause("frames", census.split, refused)
     if lengths:
         span = f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
         message = f"sequences of {span} frames, {channels} channel{'' if channels == 1 else 's'}."

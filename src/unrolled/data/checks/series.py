@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from unrolled.data.findings import Finding, Report, Split, percent
+from unrolled.data.findings import PLACES, Finding, Report, Severity, Split, by_cause, percent
 from unrolled.data.opening import Wrong
 from unrolled.data.table import Table
 from unrolled.text.series import Series, read_series
-
-PLACES = 5
 
 
 def told(table: Table) -> bool:
@@ -41,24 +39,25 @@ def _findings(
     split: str, path: str, found: Sequence[Series], wrong: Mapping[str, Sequence[Wrong]]
 ) -> Iterator[Finding]:
     for kind, ones in wrong.items():
-        places = tuple(f"{one.path}:{one.place}" for one in ones[:PLACES])
-        yield Finding("error", kind, split, len(ones), ones[0].message, places)
+        yield from by_cause(kind, split, ((f"{one.path}:{one.place}", one.message) for one in ones))
     if not found:
         return
     clock, lengths = found[0].clock, [one.ends for one in found]
     span = f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
     count = f"{len(found):,} series" if len(found) > 1 else "one series"
     yield Finding("note", "series", split, len(found), f"{count} of {span} steps, a step each {clock.named()}.", ())
-    lines = [line for one in found for line in one.lines[~np.isfinite(one.values).all(axis=1)].tolist()]
-    if lines:
-        share = percent(len(lines) / sum(len(one.values) for one in found))
-        message = (
-            f"{share} of the steps lack a number. Training refuses "
-            "them unless task.missing says what to do, or at the end of a series task.known names what is known ahead."
-        )
-        yield Finding(
-            "warning", "missing", split, len(lines), message, tuple(f"{path}:{one}" for one in lines[:PLACES])
-        )
+    lacking = [(one, np.flatnonzero(~np.isfinite(one.values).all(axis=1))) for one in found]
+    steps = sum(len(one.values) for one in found)
+    severities: tuple[tuple[Severity, str], ...] = (
+        ("error", "Training refuses them unless task.missing says what to do (mask or forward)."),
+        ("warning", "They end a series: training refuses them unless task.known names what is known ahead."),
+    )
+    for place, (severity, cure) in enumerate(severities):
+        lines = [line for one, rows in lacking for line in one.lines[rows[(rows >= one.ends) == bool(place)]].tolist()]
+        if lines:
+            message = f"{percent(len(lines) / steps)} of the steps lack a number. {cure}"
+            places = tuple(f"{path}:{one}" for one in lines[:PLACES])
+            yield Finding(severity, "missing", split, len(lines), message, places)
     for place, name in enumerate(found[0].roles.numbers):
         every = np.concatenate([one.values[:, place] for one in found])
         real = every[np.isfinite(every)]

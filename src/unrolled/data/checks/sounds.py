@@ -9,10 +9,8 @@ import numpy as np
 
 from unrolled.data.census import Census
 from unrolled.data.clips import Clip
-from unrolled.data.findings import Finding, Severity
+from unrolled.data.findings import PLACES, Finding, Severity, by_cause
 from unrolled.data.table import Table
-
-PLACES = 5
 
 
 def recorded(table: Table) -> bool:
@@ -25,9 +23,7 @@ def wrong(census: Census) -> Iterator[Finding]:
     if not recorded(census.table):
         return
     split, clips = census.split, [clip for clip in census.clips if not clip.wrong]
-    unread = [clip for clip in census.clips if clip.wrong]
-    if unread:
-        yield _finding("error", "recording", split, unread, unread[0].wrong)
+    yield from by_cause("recording", split, ((clip.place, clip.wrong) for clip in census.clips if clip.wrong))
     if not clips:
         return
     usual = Counter(clip.rate for clip in clips).most_common(1)[0][0]
