@@ -8,7 +8,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from unrolled.base.errors import DataError
+from unrolled.base.errors import DataError, UsageError
 from unrolled.data.readers import open_table
 
 WORDS = [["Anna", "lives", "in", "Rome"], ["New", "York"], []]
@@ -66,3 +66,9 @@ def test_rows_that_do_not_fit_are_named(tmp_path, words, tags, match):
     path = written(tmp_path / "a.parquet", {"tokens": words, "ner_tags": tags}, [KIND])
     with pytest.raises(DataError, match=match):
         list(open_table(path).rows())
+
+
+def test_a_column_that_there_is_not_is_named(tmp_path):
+    path = written(tmp_path / "a.parquet", {"tokens": WORDS, "ner_tags": TAGS})
+    with pytest.raises(UsageError, match=r"no column is called 'nope'. Known: ner_tags, tokens"):
+        open_table(path, columns="tokens,nope")

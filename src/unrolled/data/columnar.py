@@ -97,6 +97,7 @@ def arrow_table(
         return sentence_table(path, sentences, lambda names: _checked(path, batches(names)), files, mark)
     names = [name for field in schema for name in _names(field, "")]
     if not names:
+        select(path, schema.names, wanted(columns) or [])  # of columns that there are not, that is said
         raise DataError(
             f"{path}: no column holds text, numbers or labels. Columns: {', '.join(schema.names) or 'none'}."
         )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unrolled.base.protocol import BEGIN, END
-from unrolled.text.padding import pad
+from unrolled.workshop.occluding import lost
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Measure
@@ -32,21 +31,13 @@ def stretches(frames: int, step: float) -> np.ndarray:
 def without(network: Any, text: ReadText, frames: np.ndarray, target: Sequence[int], device: Any) -> np.ndarray:
     """What each symbol of ``target`` loses in log-probability without each stretch: float64 [symbols, stretches].
 
-    Taken out: every band at its mean there (occlusion, Zeiler & Fergus 2014, arXiv:1311.2901).
+    Taken out: every band at its mean there.
     """
-    import torch
-
     borders = stretches(len(frames), text.source.step)
-    rows = [frames.copy() for _ in borders]
-    for row, (start, end) in zip(rows[1:], pairwise(borders), strict=True):
+    covered = [frames.copy() for _ in borders[1:]]
+    for row, (start, end) in zip(covered, pairwise(borders), strict=True):
         row[start:end] = 0
-    given, mask = text.padded(rows)
-    ids, real = pad([[BEGIN, *target, END]] * len(rows))
-    with torch.inference_mode():
-        said = network.log_probs(*(torch.from_numpy(array).to(device) for array in (given, mask, ids, real)))
-    found = said[:, : len(target)].float().cpu().numpy().astype(np.float64)
-    effects: np.ndarray = (found[:1] - found[1:]).T
-    return effects
+    return lost(network, text, frames, covered, target, device=device)
 
 
 def trust(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unrolled.base.errors import UsageError
-from unrolled.base.protocol import BEGIN, END
-from unrolled.text.padding import pad
+from unrolled.workshop.occluding import lost
 from unrolled.workshop.seeing import NO_ATTENTION, force
 
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 
 TILES = 48
 """Regions of an image that are erased one at a time, at most: places side by side are erased together."""
-
-TOGETHER = 64
-"""Images that go through a network at once."""
 
 
 def overlay(
@@ -101,32 +97,22 @@ def effects(
 ) -> np.ndarray:
     """What each word of a caption loses in log-probability without each tile, float64 [words, tiles].
 
-    A tile is erased by the mean colour of the training images (occlusion, Zeiler & Fergus 2014, arXiv:1311.2901).
+    A tile is erased by the mean colour of the training images.
     """
-    import torch
-
     spread, _ = _words(text, ids)
     stride, mean = network.front.stride, np.round(text.source.mean).astype(np.uint8)
     height, width = pixels.shape[:2]
     owner = tiled.repeat(stride, axis=0).repeat(stride, axis=1)[:height, :width]
-    variants = [pixels, *(np.where((owner == tile)[:, :, None], mean, pixels) for tile in range(tiled.max() + 1))]
-    target, target_mask = (torch.from_numpy(array).to(device) for array in pad([[BEGIN, *ids, END]]))
-    said = []
-    for start in range(0, len(variants), TOGETHER):
-        given, mask = (torch.from_numpy(array).to(device) for array in text.padded(variants[start : start + TOGETHER]))
-        with torch.inference_mode():
-            rows = len(given)
-            values = network.log_probs(given, mask, target.expand(rows, -1), target_mask.expand(rows, -1))
-        said.append(values.float().cpu().numpy().astype(np.float64)[:, : len(ids)] @ spread)
-    every = np.concatenate(said)
-    return (every[0] - every[1:]).T
+    covered = [np.where((owner == tile)[:, :, None], mean, pixels) for tile in range(tiled.max() + 1)]
+    found: np.ndarray = spread.T @ lost(network, text, pixels, covered, ids, device=device)
+    return found
 
 
 def trust(network: Any, text: ReadText, pictures: Sequence[Overlay], *, device: Any) -> dict[str, Measure]:
     """Honest numbers about the attention of some pictures, by regions of the image."""
     from unrolled.explain.erasure import faithfulness
 
-    weights, lost = [], []
+    weights, losses = [], []
     for one in pictures:
         tiled = tiles(*one.weights.shape[1:])
         ids = text.target.encode(one.target_text).ids
@@ -135,5 +121,5 @@ def trust(network: Any, text: ReadText, pictures: Sequence[Overlay], *, device: 
             continue  # a text that reads otherwise than it was written
         flat = tiled.ravel()
         weights.append(np.stack([np.bincount(flat, row.ravel(), found.shape[1]) for row in one.weights]))
-        lost.append(found)
-    return faithfulness(weights, lost, part="region", whole="word")
+        losses.append(found)
+    return faithfulness(weights, losses, part="region", whole="word")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unrolled.data.findings import PLACES, Finding, Report, Severity, Split, by_cause, percent
 from unrolled.data.opening import Wrong
@@ -46,14 +47,14 @@ def _findings(
     span = f"{min(lengths):,}" if min(lengths) == max(lengths) else f"{min(lengths):,} to {max(lengths):,}"
     count = f"{len(found):,} series" if len(found) > 1 else "one series"
     yield Finding("note", "series", split, len(found), f"{count} of {span} steps, a step each {clock.named()}.", ())
-    lacking = [(one, np.flatnonzero(~np.isfinite(one.values).all(axis=1))) for one in found]
+    lacking = [(one, *_lacking(one.values)) for one in found]
     steps = sum(len(one.values) for one in found)
     severities: tuple[tuple[Severity, str], ...] = (
         ("error", "Training refuses them unless task.missing says what to do (mask or forward)."),
         ("warning", "They end a series: training refuses them unless task.known names what is known ahead."),
     )
     for place, (severity, cure) in enumerate(severities):
-        lines = [line for one, rows in lacking for line in one.lines[rows[(rows >= one.ends) == bool(place)]].tolist()]
+        lines = [line for one, *rows in lacking for line in one.lines[rows[place]].tolist()]
         if lines:
             message = f"{percent(len(lines) / steps)} of the steps lack a number. {cure}"
             places = tuple(f"{path}:{one}" for one in lines[:PLACES])
@@ -63,3 +64,11 @@ def _findings(
         real = every[np.isfinite(every)]
         if len(real) and real.min() == real.max():
             yield Finding("warning", "constant", split, 1, f"'{name}' is {real[0]:g} in every step.", ())
+
+
+def _lacking(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Steps of ``values`` [time, channels] that lack a number before the last one of its channel, and after it."""
+    real = np.isfinite(values)
+    goes_on = np.flip(np.logical_or.accumulate(np.flip(real, axis=0), axis=0), axis=0)
+    inside = (~real & goes_on).any(axis=1)
+    return np.flatnonzero(inside), np.flatnonzero(~inside & ~real.all(axis=1))
