@@ -15,8 +15,13 @@ from unrolled.layers.cells.norm import EPSILON
 from unrolled.layers.kernels.compiled.products import multiply
 from unrolled.layers.kernels.compiled.scalars import FAST, ONE, put, take
 
-row_function = njit(fastmath=FAST, error_model="numpy")
-"""A function of one row. Its loops read and write few arrays each, or they are not worked on many numbers at once."""
+row_function = njit(fastmath=FAST, error_model="numpy", forceinline=True)
+"""A function of one row. Its loops read and write few arrays each, or they are not worked on many numbers at once.
+
+It is always put into the loop that calls it. As a function of its own it would be made twice, once for itself and once
+within the loop, and rounded otherwise in each; the process that makes machine code would link the one, a process that
+finds it kept the other, and the same seed would train two different models.
+"""
 
 SOURCE = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 """Of all these modules: machine code has in it what it calls from the others."""
@@ -40,7 +45,7 @@ def loop_function(function: Callable[..., Any]) -> Any:
 step_function = row_function
 """A function of the rows of one step. An option that the cell does not have is None, and no code is made for it."""
 
-summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy")
+summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy", forceinline=True)
 
 
 class Steps(NamedTuple):

@@ -30,7 +30,7 @@ def exp(x: Any) -> Any:
     raise TypeError(x)
 
 
-@overload(exp, jit_options={"fastmath": FAST, "error_model": "numpy"})
+@overload(exp, jit_options={"fastmath": FAST, "error_model": "numpy", "forceinline": True})
 def _exp(x: Any) -> Any:
     def double(x: Any) -> Any:
         return math.exp(x)
@@ -48,7 +48,7 @@ def _exp(x: Any) -> Any:
     return double if x is types.float64 else single
 
 
-@njit(fastmath=FAST, error_model="numpy")
+@njit(fastmath=FAST, error_model="numpy", forceinline=True)
 def sigmoid(x: Any) -> Any:
     """1 / (1 + e^-x)."""
     return ONE / (ONE + exp(-x))
@@ -59,7 +59,7 @@ def tanh(x: Any) -> Any:
     raise TypeError(x)
 
 
-@overload(tanh, jit_options={"fastmath": FAST, "error_model": "numpy"})
+@overload(tanh, jit_options={"fastmath": FAST, "error_model": "numpy", "forceinline": True})
 def _tanh(x: Any) -> Any:
     def double(x: Any) -> Any:
         return math.tanh(x)
@@ -80,7 +80,7 @@ def put(row: Any, place: int, x: Any) -> None:
     raise TypeError(row)
 
 
-@overload(put, jit_options={"fastmath": FAST})
+@overload(put, jit_options={"fastmath": FAST, "forceinline": True})
 def _put(row: Any, place: Any, x: Any) -> Any:
     def whole(row: Any, place: Any, x: Any) -> Any:
         row[place] = x
@@ -98,7 +98,7 @@ def take(row: Any, place: int) -> Any:
     raise TypeError(row)
 
 
-@overload(take)
+@overload(take, jit_options={"forceinline": True})
 def _take(row: Any, place: Any) -> Any:
     def whole(row: Any, place: Any) -> Any:
         return row[place]

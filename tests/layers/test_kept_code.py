@@ -1,0 +1,35 @@
+"""Machine code made now and machine code found kept say the same, bit for bit: the same seed trains the same model."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from unrolled.layers.kernels.compiled.products import found
+
+PROGRAM = """
+import hashlib, torch
+from unrolled.layers import LSTM
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+layer = LSTM(5, 33)  # wide enough to be worked on many numbers at once, with a rest
+x = torch.randn(7, 3, 5, requires_grad=True)
+y = layer(x)[0]
+(y * torch.linspace(-1, 1, y.numel()).view_as(y)).sum().backward()
+for one in (y, x.grad, *(weight.grad for weight in layer.parameters())):
+    print(hashlib.sha256(one.detach().numpy().tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.skipif(not found(torch.float32), reason="torch's library offers no products here: loops are not compiled")
+def test_a_process_that_makes_machine_code_and_one_that_finds_it_agree(tmp_path):
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = []
+    for _ in range(2):
+        said.append(subprocess.run([sys.executable, "-c", PROGRAM], env=given, capture_output=True, check=True).stdout)
+        assert list(tmp_path.rglob("*.nbc")), "it is kept"
+    assert said[0] == said[1]
+    assert len(said[0].split()) == 5, "output and gradients"
