@@ -145,6 +145,75 @@ def test_spans_are_pieces_of_the_document(spans):
     assert spans.evaluate([(document, "Where is Ana?")], ["the Old barn!"])[0].value == 1.0
 
 
+def nested(count, seed):
+    """Two people and a question for one of them, or for somebody who is not there, nested as in SQuAD."""
+    draw, paragraphs = random.Random(seed), []
+    for number in range(count):
+        who, where = draw.sample(PEOPLE, 3), draw.sample(PLACES, 2)
+        document = f"{who[0]} is in the old {where[0]}. {who[1]} is in the {where[1]}."
+        asked = draw.randrange(3)
+        texts = [[f"old {where[0]}", f"the old {where[0]}"], [where[1]], []][asked]
+        answers = [{"text": text, "answer_start": document.index(text)} for text in texts]
+        one = {
+            "id": f"q{number}",
+            "question": f"Where is {who[asked]}?",
+            "answers": answers,
+            "is_impossible": not texts,
+        }
+        paragraphs.append({"context": document, "qas": [one]})
+    return json.dumps({"version": "v2.0", "data": [{"title": "people", "paragraphs": paragraphs}]})
+
+
+@pytest.fixture(scope="module")
+def doubtful(folder):
+    (folder / "train-v2.0.json").write_text(nested(300, 3))
+    (folder / "dev-v2.0.json").write_text(nested(60, 4))
+    sources = Sources(data=str(folder / "train-v2.0.json"), valid=str(folder / "dev-v2.0.json"))
+    return unrolled.train(sources=sources, settings=settings(), out=folder / "doubtful", quiet=True)
+
+
+def test_a_squad_file_trains_spans_that_may_be_none(doubtful, folder, tmp_path):
+    assert doubtful.task.answering == "span" and doubtful.text.nowhere
+    gold = json.loads((folder / "dev-v2.0.json").read_text())["data"][0]["paragraphs"]
+    answered = np.array([not one["qas"][0]["is_impossible"] for one in gold])
+    scores = {one.name: one.value for one in doubtful.scores}
+    assert scores["exact_match"] >= 0.9 and scores["no_answer"] >= 0.9 and scores["answered_f1"] >= 0.9
+    share = answered.mean()
+    whole = share * scores["answered_exact_match"] + (1 - share) * scores["no_answer"]
+    assert scores["exact_match"] == pytest.approx(whole), "the two kinds of questions are all of them"
+    result = run("predict", folder / "doubtful", folder / "dev-v2.0.json")
+    found = [line.split("\t")[0] for line in result.stdout.splitlines()]
+    assert np.mean([bool(one) == has for one, has in zip(found, answered, strict=True)]) >= 0.9
+    document = "Ana is in the old barn. Ben is in the yard."
+    assert doubtful.predict([(document, "Where is Ben?"), (document, "Where is Eli?")]) == ["yard", ""]
+    assert doubtful.evaluate([(document, "Where is Eli?")], [""])[0].value == 1.0
+    assert doubtful.probabilities([(document, "Where is Eli?")])[0].shape == (2, len(document.split()) + 2 + 1)
+    number = 1 + int(np.flatnonzero(~answered)[0])
+    shown = run("explain", folder / "doubtful", f"{folder}/dev-v2.0.json#{number}", "--to", tmp_path / "none.svg")
+    assert "(no answer)" in (tmp_path / "none.svg").read_text() + shown.output
+    asked = run(
+        "explain", folder / "doubtful", f"{folder}/dev-v2.0.json#{number}", "--target", "", "--json", "--no-trust"
+    )
+    assert "(no answer)" in asked.output
+    run("selfcheck", folder / "doubtful", folder / "dev-v2.0.json")
+    again = unrolled.load(folder / "doubtful")
+    assert again.text.nowhere and again.predict([(document, "Where is Eli?")]) == [""]
+
+
+def test_a_reader_that_always_answers_is_told_so(spans, folder, doubtful):
+    path = folder / "dev-v2.0.json"
+    found = json.loads(run("evaluate", folder / "spans", path, "--json").stdout)
+    protocol = next(one["protocol"] for one in found["scores"] if one["name"] == "exact_match")
+    assert "questions have no answer; this model always gives one" in protocol
+    assert next(one["value"] for one in found["scores"] if one["name"] == "no_answer") == 0.0
+    with pytest.raises(
+        DataError, match=r"dev-v2.0.json#\d+: the document is said not to answer it, .* task.answer=span"
+    ):
+        unrolled.train(path, settings={"task": {"answer": "entity"}}, out=folder / "refused", quiet=True)
+    with pytest.raises(UsageError, match="no training row is so: this model cannot say"):
+        spans.explain("Ana is in the barn.", "Where is Eli?", "")
+
+
 def test_the_deep_reader_has_no_attention_and_is_explained_by_erasure(folder):
     given = {"model": {"kind": "deep_reader", "first": "question", "embedding_size": 16}, "train": {"epochs": 1}}
     model = unrolled.train(

@@ -26,6 +26,35 @@ def test_scores_are_those_of_the_paper_s_script():
     assert (token_f1("the", ["a"]), token_f1("the", ["cat"])) == (1.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    "answer, wanted, exact, overlap",
+    [
+        ("Denver Broncos", ["Denver Broncos", "the Broncos"], 1, 1),  # articles go
+        ("denver broncos!", ["The Denver  Broncos."], 1, 1),  # case, marks, white space
+        ("Broncos", ["Denver Broncos", "Denver Broncos team"], 0, 2 / 3),  # P 1, R 1/2; the better of two answers
+        ("Santa Clara, California", ["Levi's Stadium in Santa Clara"], 0, 2 * (2 / 3 * 2 / 5) / (2 / 3 + 2 / 5)),
+        ("a an the", [""], 1, 1),  # nothing is left of it: as no answer
+        ("", [""], 1, 1),  # SQuAD 2.0: none wanted, none given
+        ("", ["Denver"], 0, 0),
+        ("Denver", [""], 0, 0),
+    ],
+)
+def test_cases_of_the_published_script(answer, wanted, exact, overlap):
+    """Worked out by hand after normalize_answer, compute_exact and compute_f1 of SQuAD's evaluate-v2.0.py."""
+    assert exact_match(answer, wanted) == exact
+    assert token_f1(answer, wanted) == pytest.approx(overlap)
+
+
+@given(st.integers(2, 20), st.integers(0, 10**6))
+def test_no_span_runs_on_to_the_place_of_no_answer(size, seed):
+    draw = np.random.default_rng(seed)
+    first, last = (draw.dirichlet(np.ones(size)) for _ in range(2))
+    found = best_spans(first, last, size * size, end=size - 1)
+    assert (size - 1, size - 1) in [span[:2] for span in found]
+    assert all(i == size - 1 for i, j, _ in found if j == size - 1)
+    assert sum(span[2] for span in found) == pytest.approx(1)
+
+
 @given(st.integers(1, 40), st.integers(0, 10**6))
 def test_the_best_spans_are_found_among_all(size, seed):
     draw = np.random.default_rng(seed)

@@ -11,9 +11,10 @@ from unrolled.data.columnar import open_parquet
 from unrolled.data.formats import LONGEST, head, open_csv, open_running, open_text, open_tsv
 from unrolled.data.jsonlines import open_jsonl
 from unrolled.data.opening import first_bytes, regular_file
-from unrolled.data.questions import is_questions, open_questions
+from unrolled.data.question_lines import is_questions, open_questions
 from unrolled.data.sentences import is_conll, open_conll, open_conllu
 from unrolled.data.signals import open_npz, open_ts
+from unrolled.data.squad import is_squad, open_squad
 from unrolled.data.stories import is_babi, open_babi
 from unrolled.data.strokes import is_points, is_strokes, open_points, open_strokes
 from unrolled.data.table import Columns, Table
@@ -35,6 +36,7 @@ FORMATS: dict[str, Callable[[Path, Columns], Table]] = {
     "npz": open_npz,
     "babi": open_babi,
     "questions": open_questions,
+    "squad": open_squad,
     "question": open_question,
     "strokes": open_strokes,
     "points": open_points,
@@ -97,6 +99,8 @@ def guess_format(path: Path) -> tuple[str, list[str]]:
         return "points", []
     if named not in ("tsv", "jsonl", None):
         return named, []
+    if named != "tsv" and is_squad(path):
+        return "squad", []
     if named is None and first_bytes(path).startswith(b"PAR1"):
         return "parquet", ["The content is Parquet."]
     sentences = (tagged_kind(path) if named != "tsv" else None) or (is_conll(path) if named != "jsonl" else None)

@@ -31,9 +31,15 @@ class Wrong(NamedTuple):
     place: int  # 1-based line, or row where there are no lines
     kind: str
     message: str
+    sign: str = ":"  # what stands before the place: "#" where it is the number of an example
+
+    @property
+    def where(self) -> str:
+        """``"pairs.tsv:12"``, for messages."""
+        return f"{self.path}{self.sign}{self.place}"
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.place}: {self.message}"
+        return f"{self.where}: {self.message}"
 
 
 Report = Callable[[Wrong], None]

@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unrolled.base.errors import DataError
-from unrolled.data import jsonlines
-from unrolled.data.formats import head
-from unrolled.data.opening import Report, Wrong, read_lines
-from unrolled.data.table import Columns, Row, Table, listed, select, wanted
+from unrolled.data.opening import Report, Wrong
+from unrolled.data.table import Row, Table, listed
 
 COLUMNS = ("story", "document", "question", "answer", "start", "candidates", "support", "kind")
 """Of each question: what ties rows together that must not be divided, where it is asked, itself, its answers, where
-each begins in the document (a number of characters), from what it is chosen, which sentences say it, which kind it is
-of.
+each begins in the document (a number of characters; ``NOWHERE``: the document does not answer it), from what it is
+chosen, which sentences say it, which kind it is of.
 Several values in a cell have tabs between; what a file does not say is empty."""
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -34,7 +30,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """What columns are called, the likeliest first; compared in lower case."""
 
 TAB = "\t"
-LOOKED_AT = 20
+NOWHERE = "nowhere"
 
 _ENDS = re.compile(r"(?<=[.!?…。！？])\s+")
 
@@ -49,6 +45,12 @@ class Question(NamedTuple):
     candidates: tuple[str, ...]
     support: tuple[int, ...]
     kind: str
+    nowhere: bool = False  # its document does not answer it, and that is known
+
+    @property
+    def answer(self) -> str:
+        """The first answer; empty where the document has none."""
+        return self.answers[0] if self.answers else ""
 
 
 def question_of(fields: Sequence[str]) -> Question:
@@ -58,10 +60,11 @@ def question_of(fields: Sequence[str]) -> Question:
         document,
         question,
         tuple(filter(None, answer.split(TAB))),
-        tuple(map(int, start.split())),
+        () if start == NOWHERE else tuple(map(int, start.split())),
         tuple(filter(None, candidates.split(TAB))),
         tuple(map(int, support.split())),
         kind,
+        start == NOWHERE,
     )
 
 
@@ -89,12 +92,12 @@ def places_of(columns: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def questions(table: Table, *, answered: bool = True, inside: bool = False) -> Table:
+def questions(table: Table, *, answered: bool = True, inside: bool = False, nowhere: bool = True) -> Table:
     """The table as one of ``COLUMNS``. By the names of its columns, else the first three are document, question and
     answer.
 
     ``answered``: a row without an answer is wrong. ``inside``: so is an answer that does not stand in its document.
-    DataError where the table has too few columns.
+    ``nowhere``: a document may be said to hold no answer. DataError where the table has too few columns.
     """
     if table.columns == COLUMNS:
         return table
@@ -112,16 +115,19 @@ def questions(table: Table, *, answered: bool = True, inside: bool = False) -> T
     def read(report: Report) -> Iterator[Row]:
         for row in table.rows(report):
             fields = _fields(row.fields, places)
-            wrong = fault(fields, answered=answered, inside=inside)
+            wrong = fault(fields, answered=answered, inside=inside, nowhere=nowhere)
             if wrong is None:
                 yield Row(row.place, fields)
             else:
-                report(Wrong(table.path, row.place, "question", wrong))
+                report(Wrong(table.path, row.place, "question", wrong, table.sign))
 
     return replace(table, columns=COLUMNS, read=read)
 
 
 ASKED = ("document and question", "answer")
+
+UNANSWERED = "(no answer)"
+"""What stands for the answer, in words, where the document has none."""
 
 
 def paired(table: Table) -> Table:
@@ -132,7 +138,7 @@ def paired(table: Table) -> Table:
         for row in whole.rows(report):
             one = question_of(row.fields)
             asked = " ".join(one.question.split("\n"))
-            yield Row(row.place, (f"{one.document}\n{asked}", one.answers[0]))
+            yield Row(row.place, (f"{one.document}\n{asked}", one.answer or UNANSWERED))
 
     return replace(whole, columns=ASKED, read=read)
 
@@ -145,13 +151,15 @@ def _fields(cells: Sequence[str], places: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(found.get(column, document if column == "story" else "") for column in COLUMNS)
 
 
-def fault(fields: Sequence[str], *, answered: bool, inside: bool = False) -> str | None:
+def fault(fields: Sequence[str], *, answered: bool, inside: bool = False, nowhere: bool = True) -> str | None:
     """What is wrong with a row of ``COLUMNS``, in a sentence; None where nothing is."""
     _, document, question, answer, start, candidates, support, _ = fields
     for name, text in (("document", document), ("question", question)):
         if not text.strip():
             return f"the {name} is empty. Write it, or leave the row out."
     answers = [one for one in answer.split(TAB) if one]
+    if start == NOWHERE:
+        return None if nowhere or not answered else _UNANSWERED
     if answered and not answers:
         return "the answer is empty. Write it, or leave the row out."
     if not all(word.isdecimal() for word in f"{start} {support}".split()):
@@ -165,16 +173,30 @@ def fault(fields: Sequence[str], *, answered: bool, inside: bool = False) -> str
     return _misplaced(document, answers, [int(word) for word in start.split()], inside=inside)
 
 
+_UNANSWERED = (
+    "the document is said not to answer it, and only spans may be none. Take task.answer=span, or leave such rows out: "
+    "data.wrong_lines=skip."
+)
+
+
 def _misplaced(document: str, answers: Sequence[str], starts: Sequence[int], *, inside: bool) -> str | None:
     if starts and len(starts) != len(answers):
         return f"{len(answers)} answers and {len(starts)} places where they begin; give as many of both."
     for one, at in zip(answers, starts, strict=False):
         if document[at : at + len(one)] != one:
-            found = document[at : at + len(one)]
-            return f"the answer '{one[:60]}' is said to begin at character {at}, where '{found[:60]}' stands."
+            return elsewhere(document, one, at)
     if inside and answers and place_of(document, answers[0], None) is None:
         return f"the answer '{answers[0][:60]}' does not stand in the document, and is to be found there."
     return None
+
+
+def elsewhere(document: str, answer: str, at: int) -> str:
+    """What is wrong with an answer that does not begin ``at`` the character where it is said to."""
+    found = document[at : at + len(answer)]
+    there = document.find(answer)
+    hint = f" It stands at character {there}." if there >= 0 else " It stands nowhere in the document."
+    what = f"where '{found[:60]}' stands" if found else "behind its end"
+    return f"the answer '{answer[:60]}' is said to begin at character {at}, {what}.{hint}"
 
 
 def place_of(document: str, answer: str, start: int | None) -> tuple[int, int] | None:
@@ -187,76 +209,3 @@ def place_of(document: str, answer: str, start: int | None) -> tuple[int, int] |
         if found:
             return found.span()
     return None
-
-
-# --- JSON lines -------------------------------------------------------------------------------------------------------
-
-
-def open_questions(path: Path, columns: Columns = None) -> Table:
-    """JSON lines with a document and a question each: ``answer`` a text, or ``answers`` as SQuAD has them
-    ({"text": […], "answer_start": […]}); ``candidates`` a list."""
-    head(path)
-    names = COLUMNS[1:]
-    indices = select(path, names, wanted(columns))
-
-    def read(report: Report) -> Iterator[Row]:
-        for number, text in read_lines(path, report):
-            if not text or not text.strip():
-                continue
-            try:
-                fields = _parsed(jsonlines.parse(text))
-            except jsonlines.Unusable as problem:
-                report(Wrong(path, number, problem.kind, problem.message))
-                continue
-            yield Row(number, tuple([fields[index] for index in indices]))
-
-    return Table(path, tuple(names[index] for index in indices), read, "jsonl", (path,))
-
-
-def _parsed(tree: Mapping[str, Any]) -> tuple[str, ...]:
-    lower = {key.casefold(): value for key, value in tree.items()}
-    given: dict[str, Any] = {column: _first(lower, names) for column, names in NAMES.items()}
-    answers, starts, found = given["answer"], given["start"], given["answer"]
-    if isinstance(found, Mapping):
-        answers, starts = found.get("text"), found.get("answer_start")
-    elif isinstance(found, list) and all(isinstance(one, Mapping) for one in found):
-        answers, starts = [one.get("text") for one in found], [one.get("answer_start") for one in found]
-    texts = _texts("answer", answers)
-    kept = {text: place for place, text in reversed(list(enumerate(texts)))}  # each text once, at its first place
-    at = _texts("answer_start", starts)
-    return (
-        TAB.join(_texts("document", given["document"])),
-        TAB.join(_texts("question", given["question"])),
-        TAB.join(text for text in dict.fromkeys(texts)),
-        " ".join(at[kept[text]] for text in dict.fromkeys(texts) if kept[text] < len(at)),
-        TAB.join(_texts("candidates", given["candidates"])),
-        " ".join(_texts("support", given["support"])),
-        TAB.join(_texts("kind", given["kind"])),
-    )
-
-
-def _first(tree: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((tree[name] for name in names if name in tree), None)
-
-
-def _texts(name: str, value: Any) -> list[str]:
-    """A text, a list of texts or nothing, as a list."""
-    if value is None:
-        return []
-    return [
-        jsonlines.field(one, name).replace(TAB, " ").strip() for one in (value if isinstance(value, list) else [value])
-    ]
-
-
-def is_questions(path: Path) -> bool:
-    """Whether a file's first lines are JSON objects with a document and a question, and no label."""
-    lines = [text for _, text in islice(read_lines(path, lambda _: None), LOOKED_AT) if text and text.strip()]
-    for text in lines:
-        try:
-            tree = jsonlines.parse(text)
-        except jsonlines.Unusable:
-            continue
-        names = {key.casefold() for key in tree}
-        found = all(names.intersection(NAMES[name]) for name in ("document", "question"))
-        return found and not names & {"label", "class", "category"}
-    return False

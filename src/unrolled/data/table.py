@@ -55,6 +55,7 @@ class Table:
     channels: tuple[str, ...] = ()  # of frames: what their channels are called, where the file says
     root: str = ""  # what paths in cells begin with: where the files lie, which says nothing of what they are
     named: tuple[str, ...] = ()  # how messages call each place, where places are no lines of ``path``
+    sign: str = ":"  # what stands before a place: "#" where it is the number of an example
 
     def rows(self, report: Report = refuse) -> Iterator[Row]:
         """Every row, from the beginning. A wrong line raises DataError, or goes to ``report`` and is left out."""
@@ -65,7 +66,7 @@ class Table:
         if self.named:
             return self.named[row - 1]
         path = self.files[column] if self.format == "parallel" else self.path
-        return f"{path}:{row}"
+        return f"{path}{self.sign}{row}"
 
     def fingerprint(self) -> str:
         """A digest of the files' bytes and the columns chosen: the same digest, the same rows."""

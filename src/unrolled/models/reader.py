@@ -54,11 +54,14 @@ class AnswerModel(nn.Module, ABC):
         super().__init__()
         self.vocabulary_size, self.answers, self.slots = vocabulary_size, answers, slots
         self.embedding = embedding
+        self.points_nowhere = False
         self.spelled: Tensor
         self.register_buffer("spelled", torch.full((vocabulary_size,), -1), persistent=False)
 
-    def spell(self, answers: Sequence[int]) -> None:
-        """Tell of each symbol which answer it spells, -1: none."""
+    def spell(self, answers: Sequence[int], *, nowhere: bool = False) -> None:
+        """Tell of each symbol which answer it spells, -1: none. ``nowhere``: a span may be none: both pointers then say
+        the END of the document (as Levy et al. 2017, arXiv:1706.04115, §5, do by a symbol of its own)."""
+        self.points_nowhere = nowhere
         self.spelled = torch.as_tensor(answers, dtype=torch.int64, device=self.spelled.device)
 
     @abstractmethod
@@ -85,7 +88,7 @@ class AnswerModel(nn.Module, ABC):
         """Which answers come into question, bool [batch, answers]; of spans which positions may be in one. Of each row
         one does at least."""
         if not self.answers:
-            return asked.document_mask & (asked.document != END)
+            return asked.document_mask & ((asked.document != END) | self.points_nowhere)
         given = torch.zeros(len(asked.document), self.answers + 1, dtype=torch.bool, device=asked.document.device)
         given = given.scatter(1, asked.candidates + 1, True)[:, 1:]
         given = given | ~given.any(dim=1, keepdim=True)

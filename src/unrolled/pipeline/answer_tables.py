@@ -38,6 +38,8 @@ class Judged(NamedTuple):
     def _baseline(self) -> str:
         if self.text.answering == "anonymous":
             return "the entity that stands most often in the document"
+        if not self.text.commonest:
+            return "never an answer, as most often in training rows"
         return f"always '{self.text.commonest[:30]}', the commonest answer of training rows"
 
     def scores(self) -> list[Score]:
@@ -45,14 +47,9 @@ class Judged(NamedTuple):
         several = ", the best of several answers" if any(len(row.answers) > 1 for row in self.rows) else ""
         found = []
         if self.text.answering == "span":
-            said = f"SQuAD 1.1, normalised{several}"
-            found.append(Score("exact_match", float(self.right.mean()), said, True))
-            found.append(Score("f1", float(self.overlap.mean()), f"{said}, of words, the mean over questions", True))
-            found.append(Score("baseline_f1", float(self.plain_overlap.mean()), self._baseline, True))
+            found += self._of_spans(several)
         else:
-            strange = sum(
-                self.text.answering == "entity" and row.answers[0] not in self.text.labels for row in self.rows
-            )
+            strange = sum(self.text.answering == "entity" and row.answer not in self.text.labels for row in self.rows)
             note = f"; {strange} answers unseen in training count as wrong" if strange else ""
             found.append(Score("accuracy", float(self.right.mean()), f"share of questions{several}{note}", True))
             sure = np.array([one.probability for one in self.answers])
@@ -71,6 +68,25 @@ class Judged(NamedTuple):
             found.append(Score("support_read_most", self.read.top, f"the most read sentence is one, {asked}", True))
         return found
 
+    def _of_spans(self, several: str) -> list[Score]:
+        """Exact match and F1, and where some questions have no answer also of the two kinds of questions alone."""
+        nowhere = np.array([row.nowhere for row in self.rows])
+        never = "" if self.text.nowhere else "; this model always gives one"
+        unanswered = f", {nowhere.sum():,} questions have no answer{never}" if nowhere.any() else ""
+        said = f"SQuAD {'2.0' if nowhere.any() else '1.1'}, normalised{several}"
+        found = [
+            Score("exact_match", float(self.right.mean()), f"{said}{unanswered}", True),
+            Score("f1", float(self.overlap.mean()), f"{said}, of words, the mean over questions{unanswered}", True),
+        ]
+        if nowhere.any():
+            found.append(
+                Score("no_answer", float(self.right[nowhere].mean()), f"{said}, those without an answer", True)
+            )
+        if nowhere.any() and not nowhere.all():
+            for name, values in (("answered_exact_match", self.right), ("answered_f1", self.overlap)):
+                found.append(Score(name, float(values[~nowhere].mean()), f"{said}, those with an answer", True))
+        return [*found, Score("baseline_f1", float(self.plain_overlap.mean()), self._baseline, True)]
+
     def tables(self) -> dict[str, tuple[str, list[dict[str, Any]]]]:
         """By kind of question, where rows say one; the commonest mistakes, where answers are of a list."""
         tables: dict[str, tuple[str, list[dict[str, Any]]]] = {}
@@ -87,7 +103,7 @@ class Judged(NamedTuple):
             tables["kinds"] = "By kind of question", found
         if self.text.answering == "entity":
             labels = self.text.labels
-            wanted = np.array([labels.number(row.answers[0]) for row in self.rows])
+            wanted = np.array([labels.number(row.answer) for row in self.rows])
             given = np.array([labels.number(one.label) for one in self.answers])
             mistakes = confused(wanted, given, labels.names)
             tables |= {"confused": ("Most often confused", mistakes)} if mistakes else {}
@@ -105,9 +121,12 @@ def judge(
     spans = text.answering == "span"
     plain = [_plain(text, passage) for passage in passages]
 
+    def wanted(row: Question) -> tuple[str, ...]:
+        return row.answers or ("",)
+
     def right(given: str, row: Question) -> float:
         if spans:
-            return exact_match(given, row.answers)
+            return exact_match(given, wanted(row))
         return float(text.called_as(given) in map(text.called_as, row.answers) if text.slots else given in row.answers)
 
     def judged(texts: Sequence[str]) -> np.ndarray:
@@ -115,7 +134,7 @@ def judge(
 
     def overlap(texts: Sequence[str]) -> np.ndarray:
         return np.array(
-            [token_f1(given, row.answers) if spans else 0.0 for given, row in zip(texts, rows, strict=True)]
+            [token_f1(given, wanted(row)) if spans else 0.0 for given, row in zip(texts, rows, strict=True)]
         )
 
     labels = [one.label for one in answers]

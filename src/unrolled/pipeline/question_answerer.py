@@ -12,7 +12,7 @@ import numpy as np
 from unrolled.base.errors import DataError, UsageError, known
 from unrolled.base.protocol import UNKNOWN
 from unrolled.data.parts import Part
-from unrolled.data.questions import Question, fault, place_of, question_of, questions
+from unrolled.data.questions import NOWHERE, UNANSWERED, Question, fault, place_of, question_of, questions
 from unrolled.data.readers import open_table
 from unrolled.data.table import Row, Table
 from unrolled.pipeline.answer_tables import Judged, judge
@@ -25,7 +25,7 @@ from unrolled.text.passages import Passage, ReadText
 from unrolled.workshop import arguments
 from unrolled.workshop.answers import explain_answer, explain_steps
 from unrolled.workshop.promises import Promise
-from unrolled.workshop.reading import Said, ranked, say, trust
+from unrolled.workshop.reading import Said, end_of, ranked, say, trust
 from unrolled.workshop.reading_promises import check_promises
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class QuestionAnswerer(Model):
     # --- answers --------------------------------------------------------------------------------------------------
 
     def predict(self, asked: Sequence[Any], *, batch: int | None = None) -> list[str]:
-        """The answer to each (document, question)."""
+        """The answer to each (document, question); an empty one where a span may be none and this one is."""
         return [one.label for one in self.answers(asked, batch=batch)]
 
     def answers(self, asked: Sequence[Any], *, batch: int | None = None) -> list[Answer]:
@@ -70,7 +70,8 @@ class QuestionAnswerer(Model):
 
     def probabilities(self, asked: Sequence[Any], *, batch: int | None = None) -> list[np.ndarray]:
         """Of each (document, question) float32 [1, answers]: columns as `labels`, or as the entities first stand in it;
-        of spans [2, symbols of the document], of the first and of the last one."""
+        of spans [2, symbols of the document], of the first and of the last one; where a document may hold no answer
+        [2, symbols + 1], the last column for that."""
         rows = self._asked("predict", asked)
         return [one.probabilities for one in self._said(rows, self._passages(rows), batch)]
 
@@ -112,7 +113,8 @@ class QuestionAnswerer(Model):
             )
             candidates = arguments.texts(verb, f"{place}'s candidates", one[2]) if len(one) == 3 else []
             answer = "" if answers is None else answers[place]
-            cells = (document, document, question, answer, "", "\t".join(candidates), "", "")
+            start = NOWHERE if answers is not None and not answer and self.text.nowhere else ""
+            cells = (document, document, question, answer, start, "\t".join(candidates), "", "")
             wrong = fault(cells, answered=answers is not None)
             if wrong is not None:
                 raise DataError(f"{verb}: {place}: {wrong}")
@@ -122,7 +124,9 @@ class QuestionAnswerer(Model):
     # --- numbers --------------------------------------------------------------------------------------------------
 
     def evaluate(self, asked: Sequence[Any], answers: Sequence[str]) -> list[Score]:
-        """Accuracy and calibration error of the answers, of spans exact match and F1, beside the commonest answer."""
+        """Accuracy and calibration error of the answers, of spans exact match and F1, beside the commonest answer.
+
+        Where a span may be none, an empty answer says that there is none."""
         wanted = arguments.texts("evaluate", "answers", answers)
         if not isinstance(asked, Sequence) or len(asked) != len(wanted):
             raise UsageError(f"evaluate: {len(asked)} questions and {len(wanted)} answers; give as many of both.")
@@ -174,10 +178,10 @@ class QuestionAnswerer(Model):
         chosen = self._answers([row], [said])[0].label if answer is None else answer
         numbers = self._numbers(row, passage, said, answer)
         if by == "steps":
-            return explain_steps(row, passage, said, (chosen, numbers), by_word=self.network.by_word)
+            return explain_steps(row, passage, said, (chosen or UNANSWERED, numbers), by_word=self.network.by_word)
         if by != "words":
             raise UsageError(f"explain: {by!r} is no way to show it. {known(by, ('words', 'steps'))}")
-        asked = (chosen, numbers)
+        asked = (chosen or UNANSWERED, numbers)
         return explain_answer(self.network, self.text, row, passage, said, asked, trusted=trusted, device=self.device)
 
     def _numbers(self, row: Question, passage: Passage, said: Said, answer: str | None) -> list[int]:
@@ -185,9 +189,9 @@ class QuestionAnswerer(Model):
         from unrolled.tasks.reading import decided
 
         if answer is None:
-            return decided(said.probabilities)
+            return decided(said.probabilities, end_of(self.text, passage))
         try:
-            return self.text.number(passage, answer, place_of(row.document, answer, None))
+            return self.text.number(passage, answer, place_of(row.document, answer, None) if answer else None)
         except DataError as error:
             raise UsageError(f"explain: {error}") from None
 

@@ -34,7 +34,7 @@ class Posed(NamedTuple):
     answer: Tensor  # int64 [batch, 1], of spans [batch, 2]
 
 
-FORMATS = ("babi", "question")
+FORMATS = ("babi", "question", "squad")
 """Formats whose rows are questions about documents."""
 
 SKETCHED = 6
@@ -89,12 +89,14 @@ class Reading(LabelTask[ReadText]):
 
     @classmethod
     def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
+        if table.format == "squad":
+            return {"task": {"answer": "span"}}, ["Answers are pieces of their document: spans (task.answer)."]
         if table.format != "question":
             return {}, []
         return {"task": {"answer": "anonymous"}}, ["The entities have no names: answers are anonymous (task.answer)."]
 
     def adapt(self, table: Table) -> Table:
-        return questions(table, inside=self.answering != "entity")
+        return questions(table, inside=self.answering != "entity", nowhere=self.answering == "span")
 
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         return tuple(columns.index(name) for name in self.columns)
@@ -166,7 +168,7 @@ class Reading(LabelTask[ReadText]):
                     f"[model.answer] attention_sum points at one symbol of the document, and the answer "
                     f"'{lost[:40]}' is several, or unknown. Take answer: output, or task.answer=span."
                 )
-        cast("AnswerModel", network).spell(spelled)
+        cast("AnswerModel", network).spell(spelled, nowhere=text.nowhere)
         return network
 
     def sketch(self, settings: Mapping[str, Any], source: int, target: int) -> tuple[nn.Module, str]:  # noqa: ARG002
@@ -190,7 +192,11 @@ class Reading(LabelTask[ReadText]):
                 logits, wanted = self.answers(model, batch)
                 total += float(model.loss(logits, wanted))
                 said = logits.float().softmax(dim=-1).cpu().numpy()
-                right += sum(decided(one) == gold for one, gold in zip(said, wanted.tolist(), strict=True))
+                ends = batch.asked.document_mask.sum(dim=1) - 1 if model.points_nowhere else [None] * len(said)
+                right += sum(
+                    decided(one, None if end is None else int(end)) == gold
+                    for one, end, gold in zip(said, ends, wanted.tolist(), strict=True)
+                )
                 count += len(said)
         return {"loss": total / max(count, 1), "accuracy": right / max(count, 1)}
 
@@ -205,10 +211,10 @@ class Numbers:
         return [[int(number) for number in text.split()] for text in texts]
 
 
-def decided(said: np.ndarray) -> list[int]:
+def decided(said: np.ndarray, end: int | None) -> list[int]:
     """The number of the likeliest answer of probabilities [1, answers], or the ends of the likeliest span of
-    [2, positions]."""
-    return [int(said[0].argmax())] if len(said) == 1 else list(best_spans(said[0], said[1])[0][:2])
+    [2, positions]; ``end``: the position that stands for no answer, where a span may be none."""
+    return [int(said[0].argmax())] if len(said) == 1 else list(best_spans(said[0], said[1], end=end)[0][:2])
 
 
 def _cells(text: ReadText, one: Question) -> tuple[str, ...]:
@@ -216,8 +222,8 @@ def _cells(text: ReadText, one: Question) -> tuple[str, ...]:
     if not passage.ids or not passage.question_ids:
         name = "question" if passage.ids else "document"
         raise DataError(f"the {name} holds no word ('{(one.question if passage.ids else one.document)[:40]}').")
-    place = place_of(one.document, one.answers[0], one.starts[0] if one.starts else None)
-    wanted = text.number(passage, one.answers[0], place)
+    place = None if one.nowhere else place_of(one.document, one.answer, one.starts[0] if one.starts else None)
+    wanted = text.number(passage, one.answer, place)
     cells = (passage.ids, passage.question_ids, wanted, passage.candidates)
     return tuple(" ".join(map(str, cell)) for cell in cells)
 

@@ -36,11 +36,16 @@ def _f1(answer: list[str], wanted: list[str]) -> float:
     return 2 * shared / (len(answer) + len(wanted))
 
 
-def best_spans(first: np.ndarray, last: np.ndarray, count: int = 1) -> list[tuple[int, int, float]]:
+def best_spans(
+    first: np.ndarray, last: np.ndarray, count: int = 1, end: int | None = None
+) -> list[tuple[int, int, float]]:
     """The likeliest spans (first, last symbol, probability), the likeliest first, of the probabilities of both ends
-    [positions]: p(i, j) ∝ first_i last_j over i ≤ j < i + LONGEST."""
+    [positions]: p(i, j) ∝ first_i last_j over i ≤ j < i + LONGEST. No span goes on to ``end``, the position that stands
+    for no answer: (end, end) is one by itself."""
     joint = np.triu(np.outer(first, last).astype(np.float64))
     joint -= np.triu(joint, LONGEST)
+    if end is not None:
+        joint[:end, end] = 0.0
     total = joint.sum()
     if not total:
         return [(int(first.argmax()), int(first.argmax()), 0.0)]

@@ -48,6 +48,7 @@ class ReadText(Text):
     """One tokenizer for documents and questions, and what answers there are.
 
     ``labels``: the answers and candidates of training rows, how often each is the answer; of spans only the commonest.
+    ``nowhere``: some training rows have no answer in their document, and a span may be none.
     ``slots``: most entities of a training row, where they are anonymous: an entity is then the symbol
     ``tokenizer.vocabulary_size`` + its number, counted by where it first stands in document and question, so that its
     name says nothing.
@@ -55,13 +56,17 @@ class ReadText(Text):
 
     settings = ReadingSettings
 
-    def __init__(self, tokenizer: Tokenizer, labels: Labels, answering: Answering, slots: int = 0) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, labels: Labels, answering: Answering, slots: int = 0, *, nowhere: bool = False
+    ) -> None:
         self.tokenizer, self.labels, self.answering, self.slots = tokenizer, labels, answering, slots
+        self.nowhere = nowhere
         self.entity_pattern = _pattern(labels.names if answering == "anonymous" else ())
 
     @classmethod
     def learn(cls, settings: Mapping[str, Any], rows: Rows, answering: Answering = "entity") -> ReadText:
-        """``rows`` have document, question, answers and candidates, several with tabs between."""
+        """``rows`` have document, question, answers and candidates, several with tabs between; no answers: there is
+        none in the document."""
         answers: Counter[str] = Counter()
         names: dict[str, None] = {}
         count = 0
@@ -70,11 +75,12 @@ class ReadText(Text):
             answers[first] += 1
             count += 1
             names.update(dict.fromkeys(one for one in row[3].split(TAB) if one))
+        nowhere = "" in answers
         if answering == "span":
             answers = Counter(dict(answers.most_common(1)))
         labels = Labels(answers, count).admitting(names if answering != "span" else ())
         tokenizer = TOKENIZERS.build(settings["tokenizer"], where="text.tokenizer")
-        text = ReadText(tokenizer, labels, answering)
+        text = ReadText(tokenizer, labels, answering, nowhere=nowhere)
         if answering != "anonymous":
             tokenizer.train(one for row in rows() for one in row[:2])
             return text
@@ -83,25 +89,28 @@ class ReadText(Text):
         return text
 
     def fingerprint(self) -> str:
-        return f"{self.tokenizer.fingerprint()} {self.labels.fingerprint()} {self.answering} {self.slots}"
+        nowhere = " nowhere" if self.nowhere else ""
+        return f"{self.tokenizer.fingerprint()} {self.labels.fingerprint()} {self.answering} {self.slots}{nowhere}"
 
     def save(self, folder: str | Path) -> None:
         self.labels.save(Path(folder))
         self.tokenizer.save(Path(folder) / "text.json")
-        write_tree(Path(folder) / "reading.json", {"answering": self.answering, "slots": self.slots})
+        tree = {"answering": self.answering, "slots": self.slots}
+        write_tree(Path(folder) / "reading.json", tree | ({"nowhere": True} if self.nowhere else {}))
 
     @classmethod
     def load(cls, folder: str | Path) -> ReadText:
         with tree_of(Path(folder) / "reading.json", "reading") as tree:
-            answering, slots = tree["answering"], int(tree["slots"])
-        return ReadText(Tokenizer.load(Path(folder) / "text.json"), Labels.load(folder), answering, slots)
+            answering, slots, nowhere = tree["answering"], int(tree["slots"]), tree.get("nowhere") is True
+        tokenizer = Tokenizer.load(Path(folder) / "text.json")
+        return ReadText(tokenizer, Labels.load(folder), answering, slots, nowhere=nowhere)
 
     def about(self) -> dict[str, str]:
         """How each column is read, in words."""
         said = {
             "entity": f"one of {len(self.labels):,}",
             "anonymous": f"an entity of the document, at most {self.slots} in one",
-            "span": "a span of the document",
+            "span": f"a span of the document{', or none' if self.nowhere else ''}",
         }
         return {"document and question": self.tokenizer.about(), "answer": said[self.answering]}
 
@@ -202,7 +211,8 @@ class ReadText(Text):
 
     def number(self, passage: Passage, answer: str, place: Span | None) -> list[int]:
         """What the network is to say: the number of the answer, or of a span its first and last symbol. DataError where
-        it cannot say it; ``place`` is where the answer stands in the document, None: nowhere."""
+        it cannot say it; ``place`` is where the answer stands in the document, None: nowhere. An empty answer is that
+        there is none, and then both ends are the END of the document."""
         if self.answering == "entity":
             return self.labels.encode_ids([answer])[0]
         if self.answering == "anonymous":
@@ -215,6 +225,13 @@ class ReadText(Text):
                     "anonymous one is told by its document alone; leave the row out, or take task.answer=entity."
                 )
             return [number]
+        if not answer:
+            if not self.nowhere:
+                raise DataError(
+                    "the document is said not to answer it, and no training row is so: this model cannot say that "
+                    "there is no answer. Leave the row out, or train on such rows too."
+                )
+            return [len(passage.ids)] * 2
         touched = [
             symbol
             for symbol, (start, end) in enumerate(passage.spans)

@@ -29,7 +29,7 @@ Span = tuple[int, int]
 class Said(NamedTuple):
     """What a network says of one question."""
 
-    probabilities: np.ndarray  # float32 [1, answers], of spans [2, symbols of the document]
+    probabilities: np.ndarray  # float32 [1, answers], of spans [2, symbols of the document], and the end if none may be
     weights: np.ndarray | None  # float32 [steps, symbols + 1], the end last; None: nothing says what was read
 
 
@@ -48,24 +48,34 @@ def say(network: Any, passages: Sequence[Passage], *, device: Any, most: int | N
         taken = None if read.taken is None else read.taken.sum(dim=1).tolist()
         for place, row in enumerate(group):
             width = len(passages[row].ids)
+            points = width + int(network.points_nowhere)
             kept = None if weights is None or taken is None else weights[place, : taken[place], : width + 1]
-            found[row] = Said(said[place] if len(said[place]) == 1 else said[place, :, :width], kept)
+            found[row] = Said(said[place] if len(said[place]) == 1 else said[place, :, :points], kept)
     return found
 
 
 class Ranked(NamedTuple):
     """An answer that a network gives."""
 
-    answer: str
+    answer: str  # empty: there is none
     probability: float
     place: Span | None  # where a span stands in the document
+
+
+def end_of(text: ReadText, passage: Passage) -> int | None:
+    """The position that stands for no answer; None where there always is one."""
+    return len(passage.ids) if text.nowhere and text.answering == "span" else None
 
 
 def ranked(text: ReadText, document: str, passage: Passage, said: Said) -> list[Ranked]:
     """The likeliest answers to a question, the likeliest first; never none."""
     if text.answering == "span":
         found = []
-        for first, last, probability in best_spans(said.probabilities[0], said.probabilities[1], RANKED):
+        end = end_of(text, passage)
+        for first, last, probability in best_spans(said.probabilities[0], said.probabilities[1], RANKED, end):
+            if first == end:
+                found.append(Ranked("", probability, None))
+                continue
             place = (passage.spans[first][0], passage.spans[last][1])
             found.append(Ranked(document[slice(*place)], probability, place))
         return found

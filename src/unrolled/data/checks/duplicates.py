@@ -46,8 +46,8 @@ def repeated(census: Census) -> Iterator[Finding]:
     if not count:
         return
     pairs = sorted(zip(order[again].tolist(), first[again].tolist(), strict=True))[:PLACES]
-    numbers = census.places
-    places = tuple(f"{census.table.place(numbers[row])} (as line {numbers[earlier]})" for row, earlier in pairs)
+    numbers, what = census.places, "line " if census.table.sign == ":" else census.table.sign
+    places = tuple(f"{census.table.place(numbers[row])} (as {what}{numbers[earlier]})" for row, earlier in pairs)
     share = count / census.rows
     message = f"{count:,} {'row repeats' if count == 1 else 'rows repeat'} an earlier row exactly ({percent(share)})."
     severity: Severity = "warning" if share >= 0.05 and census.split == "train" else "note"

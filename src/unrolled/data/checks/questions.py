@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from unrolled.data.census import Census
 from unrolled.data.findings import Finding, percent
-from unrolled.data.questions import ASKED, place_of
+from unrolled.data.questions import ASKED, UNANSWERED, place_of
 
 PLACES = 5
 
@@ -16,13 +16,22 @@ def inside(census: Census) -> Iterator[Finding]:
     table = census.table
     if table.columns != ASKED:
         return
-    places, outside, rows = [], 0, 0
+    places, outside, rows, nowhere = [], 0, 0, 0
     for row in table.rows(lambda _: None):
         document, _, _ = row.fields[0].rpartition("\n")
+        if row.fields[1] == UNANSWERED:
+            nowhere += 1
+            continue
         rows += 1
         if place_of(document, row.fields[1], None) is None:
             outside += 1
             places.append(table.place(row.place))
+    if nowhere:
+        message = (
+            f"{percent(nowhere / (rows + nowhere))} of the questions are said not to be answered by their document: a "
+            "span may be none (task.answer=span), an entity may not."
+        )
+        yield Finding("note", "unanswered", census.split, nowhere, message)
     if not rows:
         return
     if not outside:

@@ -40,7 +40,7 @@ def _findings(
     split: str, path: str, found: Sequence[Series], wrong: Mapping[str, Sequence[Wrong]]
 ) -> Iterator[Finding]:
     for kind, ones in wrong.items():
-        yield from by_cause(kind, split, ((f"{one.path}:{one.place}", one.message) for one in ones))
+        yield from by_cause(kind, split, ((one.where, one.message) for one in ones))
     if not found:
         return
     clock, lengths = found[0].clock, [one.ends for one in found]
