@@ -20,7 +20,7 @@ KINDS = [
     for reduce in ("max", "stride")
     for norm in ("group", "batch", "none")
     for convolutions in (1, 2)
-] + [{"kind": "convolutional", "sizes": [4, 6, 5], "strides": [2, 1, 3], "width": 5}]
+] + [{"kind": "convolutional", "sizes": [4, 6, 5], "strides": [2, 1, 3], "width": width} for width in (5, [5, 1, 3])]
 
 
 def padded(dtype=torch.float64):
@@ -163,9 +163,25 @@ def test_wrong_settings_are_named():
             r"\[grid.width\] 4 was given; windows have a middle, so it must be odd",
         ),
         ({"kind": "convolutional", "sizes": []}, r"\[grid.sizes\]"),
+        ({"kind": "convolutional", "sizes": [4, 4], "width": [3]}, r"\[grid.width\] 1 were given for 2 stages"),
+        ({"kind": "convolutional", "sizes": [4, 4], "width": [3, 2]}, r"\[grid.width\] 2 was given"),
     ):
         with pytest.raises(SettingsError, match=message):
             ImageFront(1, grid=grid)
+
+
+@pytest.mark.parametrize(("width", "reach"), [(5, 2 + 2 * 4 + 2 * 8), ([5, 5, 1], 2 + 2 * 4), ([1, 1, 3], 8)])
+def test_a_place_has_seen_what_the_widths_say(width: int | list[int], reach: int):
+    """Pixels before its own first one on which it depends: the gradient says which."""
+    torch.manual_seed(7)
+    grid = GRIDS.build({"kind": "convolutional", "sizes": [9, 9, 9], "strides": [4, 2, 1], "width": width,
+                        "reduce": "stride", "norm": "none"}, 1)  # fmt: skip
+    pixels = torch.rand(1, 1, 8, 96, requires_grad=True)
+    seen, _ = grid(pixels, torch.ones(1, 8, 96, dtype=torch.bool))
+    seen[0, :, 0, 6].sum().backward()
+    assert pixels.grad is not None
+    touched = pixels.grad[0, 0].abs().sum(dim=0).nonzero().flatten()
+    assert int(touched.min()) == 6 * 8 - reach
 
 
 def test_a_gate_scales_what_is_read_and_not_where():

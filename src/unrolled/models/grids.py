@@ -42,7 +42,8 @@ class Convolutional(Grid):
 
     ``sizes`` are the channels of the stages and ``strides`` by how much each makes the grid coarser (null: 2 each), by
     the largest of every square (``reduce: max``) or by a convolution that steps over (``stride``). ``width`` of the
-    windows is odd. ``norm``: over groups of channels of an image (Wu & He 2018, arXiv:1803.08494), which does not
+    windows, one for all stages or one a stage, is odd: what a place has seen of the image grows by (width - 1) · the
+    stride so far with each convolution, and where it is wider than a thing, attention may stand beside it. ``norm``: over groups of channels of an image (Wu & He 2018, arXiv:1803.08494), which does not
     depend on the batch, over the ``batch`` (Ioffe & Szegedy 2015, arXiv:1502.03167), or none. Padding is 0 before every
     window and counts in no norm, so that a padded image gives what it gives alone.
     """
@@ -55,7 +56,7 @@ class Convolutional(Grid):
         sizes: Annotated[list[Count], MinLen(1)] = [32, 64, 128],  # noqa: B006
         strides: list[Count] | None = None,
         convolutions: Count = 1,
-        width: Count = 3,
+        width: Count | list[Count] = 3,
         reduce: Literal["max", "stride"] = "max",
         norm: Norm = "group",
     ) -> None:
@@ -63,11 +64,14 @@ class Convolutional(Grid):
         steps = [2] * len(sizes) if strides is None else strides
         if len(steps) != len(sizes):
             raise SettingsError(f"[strides] {len(steps)} were given for {len(sizes)} stages (sizes). Give one a stage.")
-        if width % 2 == 0:
-            raise SettingsError(f"[width] {width} was given; windows have a middle, so it must be odd.")
+        widths = [width] * len(sizes) if isinstance(width, int) else width
+        if len(widths) != len(sizes):
+            raise SettingsError(f"[width] {len(widths)} were given for {len(sizes)} stages (sizes). Give one a stage.")
+        if even := [one for one in widths if one % 2 == 0]:
+            raise SettingsError(f"[width] {even[0]} was given; windows have a middle, so it must be odd.")
         self.stages = nn.ModuleList(
-            _Stage(before, after, step, convolutions, width, reduce, norm)
-            for (before, after), step in zip(pairwise([channels, *sizes]), steps, strict=True)
+            _Stage(before, after, step, convolutions, wide, reduce, norm)
+            for (before, after), step, wide in zip(pairwise([channels, *sizes]), steps, widths, strict=True)
         )
         self.output_size, self.stride = sizes[-1], prod(steps)
 
