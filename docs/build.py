@@ -167,6 +167,9 @@ def kind_of(annotation: Any) -> str:
         return kind_of(arguments[0])
     if typing.get_origin(annotation) is typing.Literal:
         return " or ".join(f"`{choice}`" for choice in arguments)
+    if typing.get_origin(annotation) is list:
+        inner = kind_of(arguments[0])
+        return f"list of ({inner})" if " or " in inner else f"list of {inner}"
     if arguments:
         return " or ".join(kind_of(part) for part in arguments if part is not ...)
     return "nothing" if annotation is type(None) else getattr(annotation, "__name__", str(annotation))

@@ -92,14 +92,16 @@ def ask(contender: Contender, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def best(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
-    """The better of two answers, rate by rate; what is said of the run is that of the faster training."""
+    """The better of two answers, rate by rate, with the precision that each rate was reached in."""
     if old is None or "skipped" in old:
         return new
     if "skipped" in new:
         return old
-    first = "tokens_per_second"
-    told = new if new.get(first, 0) > old.get(first, 0) else old
-    return {**told, **{name: max(old[name], new[name]) for name in RATES if name in old and name in new}}
+    found = {**old, "reached_in": dict(old["reached_in"])}
+    for name in RATES:
+        if new.get(name, 0) > old.get(name, 0):
+            found[name], found["reached_in"][name] = new[name], new["reached_in"][name]
+    return found
 
 
 def measure(folder: Path, seconds: float, rounds: int, only: list[str]) -> dict[str, Any]:
@@ -117,6 +119,8 @@ def measure(folder: Path, seconds: float, rounds: int, only: list[str]) -> dict[
         request = {**given, "feeding": feeding, "precision": precision, "seconds": seconds}
         answer = ask(CONTENDERS[name], request)
         print(name, "feeding" if feeding else "not feeding", precision, answer, file=sys.stderr, flush=True)
+        if "skipped" not in answer:
+            answer["reached_in"] = dict.fromkeys(answer.keys() & set(RATES), precision)
         found[name, feeding] = best(found.get((name, feeding)), answer)
     return {"benchmark": "peers", "rows": rows(found), "ratios": ratios(found)}
 
@@ -129,7 +133,9 @@ def rows(found: dict[tuple[str, bool], dict[str, Any]]) -> list[dict[str, Any]]:
         if "skipped" in answer:
             made.append({**line, "skipped": answer["skipped"]})
         else:
-            made.append({**line, **{rate: answer.get(rate, "–") for rate in (*RATES, "version", "settings")}})
+            said = ", ".join(answer["reached_in"].get(rate, "–") for rate in RATES)
+            shown = {rate: answer.get(rate, "–") for rate in (*RATES, "version", "settings")}
+            made.append({**line, **shown, "reached_in": said})
     return made
 
 

@@ -151,7 +151,8 @@ def decode(sentences: list[list[int]], beam: int) -> None:
         "srclen": torch.tensor([len(row) for row in sentences]),
         "ind_in_bucket": list(range(len(sentences))),
     }
-    found = translators[beam].predict_batch(given, False)["predictions"]
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=asked.precision == "bfloat16"):
+        found = translators[beam].predict_batch(given, False)["predictions"]
     if any(len(best[0]) < WORDS for best in found):
         raise RuntimeError("eole's search ended early")
 
@@ -160,7 +161,7 @@ version = f"{getattr(eole, '__version__', '')} on torch {torch.__version__}"
 tell(
     asked,
     version,
-    f"{asked.precision} in training, float32 in decoding; brnn, global_attention general",
+    f"{asked.precision}; brnn, global_attention general",
     update,
     decode,
 )

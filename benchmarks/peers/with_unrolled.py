@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -49,18 +50,24 @@ def update(batch: tuple[list[list[int]], list[list[int]]]) -> None:
     trainer.update(Pairs(*pairs, torch.arange(len(sources))))
 
 
+@cache
+def stepper() -> TorchStepper:
+    """What a loaded model searches with, made once after training."""
+    return TorchStepper(network, precision="bfloat16" if asked.precision == "bfloat16" else "float32")
+
+
 def search(sentences: list[list[int]], beam: int) -> None:
     ids = np.array([[*(word + 4 for word in row), END] for row in sentences])
     words = WORDS - 1  # and the end: as many steps as the others take
     limits = {"min_length": words, "max_length_ratio": 0.0, "max_length_constant": words}
     rules = SearchSettings(kind="beam", beam=beam, **limits) if beam > 1 else SearchSettings(kind="argmax", **limits)
-    decode(TorchStepper(network), ids, np.ones_like(ids, dtype=bool), rules)
+    decode(stepper(), ids, np.ones_like(ids, dtype=bool), rules)
 
 
 tell(
     asked,
     f"{version('unrolled')} on torch {torch.__version__}",
-    f"{asked.precision} in training, float32 in decoding",
+    asked.precision,
     update,
     search,
 )

@@ -22,7 +22,7 @@ class Work(NamedTuple):
     sentences: list[list[int]]  # sources to decode, each of WORDS words, into WORDS symbols
     words: int  # a side; with four special symbols a vocabulary has words + 4
     feeding: bool  # whether a step sees the attentional vector of the one before
-    precision: str  # float32 or bfloat16, of products in training; a script that cannot says so
+    precision: str  # float32 or bfloat16, of products; a script that cannot says so
     seconds: float  # to spend on each rate, of the clock
 
 

@@ -55,15 +55,18 @@ def test_rates_are_compared_like_for_like() -> None:
     }
     made = {(row["rate"], row["feeding"]): (row["fastest peer"], row["ratio"]) for row in peers.ratios(found)}
     assert made == {("tokens_per_second", "without"): ("eole", 3.0), ("alone", "without"): ("joeynmt", 1.6)}
-    assert {"who": "yoyodyne", "feeding": "without", "skipped": "it feeds"} in peers.rows(found)
+    told = {key: {"reached_in": {}, **answer} for key, answer in found.items()}
+    assert {"who": "yoyodyne", "feeding": "without", "skipped": "it feeds"} in peers.rows(
+        {key: answer if "skipped" in answer else told[key] for key, answer in found.items()}
+    )
 
 
 def test_the_best_of_two_answers_and_of_an_answer_and_none() -> None:
-    slow, fast = (
-        {"tokens_per_second": 1, "alone": 3, "version": "a"},
-        {"tokens_per_second": 2, "alone": 2, "version": "b"},
-    )
-    assert peers.best(slow, fast) == {"tokens_per_second": 2, "alone": 3, "version": "b"}
+    slow = {"tokens_per_second": 1, "alone": 3, "reached_in": {"tokens_per_second": "float32", "alone": "float32"}}
+    fast = {"tokens_per_second": 2, "alone": 2, "reached_in": {"tokens_per_second": "bfloat16", "alone": "bfloat16"}}
+    assert peers.best(slow, fast) == {
+        "tokens_per_second": 2, "alone": 3, "reached_in": {"tokens_per_second": "bfloat16", "alone": "float32"}
+    }  # fmt: skip
     assert peers.best({"skipped": "no"}, slow) == slow
     assert peers.best(slow, {"skipped": "no"}) == slow
 

@@ -1,6 +1,7 @@
 """What trained models of every task share: verbs that are there or named, options that are taken or refused."""
 
 import pytest
+import torch
 
 import unrolled
 from unrolled.base.errors import SettingsError, UsageError
@@ -76,3 +77,33 @@ def test_an_ensemble_is_the_mean_of_models_of_the_same_symbols(trained, run, tmp
     other.text.train(["a b"], ["c d"])
     with pytest.raises(UsageError, match=r"ensemble: a model of other symbols was given\. Give models"):
         model.joined([other])
+
+
+def test_searches_run_in_bfloat16_where_asked(trained, run, tmp_path, monkeypatch):
+    from unrolled.train import precision
+
+    monkeypatch.setattr(precision, "has_bfloat16", lambda _device: True)
+    lines = [line.split("\t")[0] for line in trained.valid.read_text().splitlines()[:5]]
+    model, half = unrolled.load(trained.folder), unrolled.load(trained.folder, precision="bfloat16")
+    assert half.engine.precision == "bfloat16" and model.engine.precision == "float32"
+    assert half.network.state_dict().keys() == model.network.state_dict().keys()
+    assert {one.dtype for one in half.network.parameters()} == {torch.float32}
+    exact, rounded = (one.translations(lines)[0][0].hypothesis.log_prob for one in (model, half))
+    assert exact != rounded and exact == pytest.approx(rounded, abs=0.2)
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n")
+    said = run("predict", trained.folder, tmp_path / "lines.txt", "--precision", "bfloat16")
+    assert said.code == 0 and said.out.splitlines() == half.predict(lines)
+    wrong = run("predict", trained.folder, tmp_path / "lines.txt", "--precision", "half")
+    assert wrong.code == 2 and "precision: 'half' was given. Give float32 or bfloat16." in wrong.err
+    monkeypatch.setattr(precision, "has_bfloat16", lambda _device: False)
+    with pytest.raises(SettingsError, match=r"precision: bfloat16 was given, but the device 'cpu' .* has no bfloat16"):
+        unrolled.load(trained.folder, precision="bfloat16")
+
+
+def test_a_task_without_a_search_refuses_a_precision(tmp_path):
+    rows = [f"{word}\t{word[0]}" for word in ("ab", "ac", "ba", "bc") * 6]
+    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "\n".join(rows) + "\n")
+    settings = {"model": {"embedding_size": 4}, "train": {"steps": 2, "epochs": None}}
+    unrolled.train(tmp_path / "rows.tsv", task="classify", settings=settings, out=tmp_path / "model", quiet=True)
+    with pytest.raises(UsageError, match=r"bfloat16 was given, and it is searches .* of the task 'classify' searches"):
+        unrolled.load(tmp_path / "model", precision="bfloat16")

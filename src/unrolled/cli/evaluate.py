@@ -46,6 +46,7 @@ def evaluate(
     ] = None,
     as_json: options.Json = False,
     device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Score the model on given data by its task's measures.
 
@@ -61,12 +62,12 @@ def evaluate(
 
     if confusion is not None:
         check_suffix(confusion)
-    opened = load(model, device=device)
+    opened = load(model, device=device, precision=precision)
     given = {
         "beam": beam, "score": score or None, "references": references, "links": links, "boxes": boxes,
         "by_length": by_length, "ngram": ngram, "confusion": confusion, "stride": stride,
-        "compare": load(compare, device=device) if compare else None,
-        "ensemble": [load(one, device=device) for one in ensemble or ()] or None,
+        "compare": load(compare, device=device, precision=precision) if compare else None,
+        "ensemble": [load(one, device=device, precision=precision) for one in ensemble or ()] or None,
     }  # fmt: skip
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)

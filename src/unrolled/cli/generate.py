@@ -39,6 +39,7 @@ def generate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with symbols and log-probabilities.")] = False,
     device: options.Device = "auto",
+    precision: options.Precision = "float32",
 ) -> None:
     """Write text that begins with the prompt, drawn from the model, or its likeliest continuations; or draw, with
     a model of drawings.
@@ -55,7 +56,7 @@ def generate(
         "top_p": top_p, "bias": bias, "label": label, "to": to, "seed": seed,
         "stop": [one.replace("\\n", "\n") for one in stop or ()] or None,
     }  # fmt: skip
-    show, chosen = load(model, device=device).showing("generate", given)
+    show, chosen = load(model, device=device, precision=precision).showing("generate", given)
     for one in show(prompt, **chosen):
         if as_json:
             tell_json(one.tree)

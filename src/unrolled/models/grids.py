@@ -43,9 +43,10 @@ class Convolutional(Grid):
     ``sizes`` are the channels of the stages and ``strides`` by how much each makes the grid coarser (null: 2 each), by
     the largest of every square (``reduce: max``) or by a convolution that steps over (``stride``). ``width`` of the
     windows, one for all stages or one a stage, is odd: what a place has seen of the image grows by (width - 1) · the
-    stride so far with each convolution, and where it is wider than a thing, attention may stand beside it. ``norm``: over groups of channels of an image (Wu & He 2018, arXiv:1803.08494), which does not
-    depend on the batch, over the ``batch`` (Ioffe & Szegedy 2015, arXiv:1502.03167), or none. Padding is 0 before every
-    window and counts in no norm, so that a padded image gives what it gives alone.
+    stride so far with each convolution, and where that is wider than a thing, attention may stand beside it. ``norm``:
+    over groups of channels of an image (Wu & He 2018, arXiv:1803.08494), which does not depend on the batch, over the
+    ``batch`` (Ioffe & Szegedy 2015, arXiv:1502.03167), or none. Padding is 0 before every window and counts in no norm,
+    so that a padded image gives what it gives alone.
     """
 
     def __init__(

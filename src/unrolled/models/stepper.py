@@ -1,9 +1,11 @@
-"""A torch model behind the step protocol: NumPy in and out, float32, no gradients."""
+"""A torch model behind the step protocol: NumPy in and out, no gradients, in float32 or with products in bfloat16."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
+from typing import Literal
 
 import numpy as np
 import torch
@@ -12,15 +14,26 @@ from torch import Tensor
 from unrolled.base.protocol import Candidates, State
 from unrolled.models.writing import Writing
 
+Precision = Literal["float32", "bfloat16"]
+
 
 class TorchStepper:
     """Drives ``model`` for a search, in evaluation mode, on ``device`` (None: where the model is).
 
+    ``precision`` is that of products. In ``bfloat16`` a copy of the model is driven whose matrices are so: about half
+    the time where many rows go together, none gained where one goes alone, and what a row gives may depend on the
+    others in its last bits, so that near ties can fall the other way. Log-probabilities are float32 in both.
+
     Implements `unrolled.base.protocol.Stepper`. States are tuples of torch tensors; a search hands them back untouched.
     """
 
-    def __init__(self, model: Writing, device: torch.device | str | None = None) -> None:
+    def __init__(
+        self, model: Writing, device: torch.device | str | None = None, *, precision: Precision = "float32"
+    ) -> None:
         self.model = model.eval() if device is None else model.to(device).eval()
+        self.precision = precision
+        if precision == "bfloat16":
+            self.model = halved(self.model)
         self.device = next(model.parameters()).device
         self.vocabulary_size = model.vocabulary_size
 
@@ -48,8 +61,19 @@ class TorchStepper:
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
-        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
+        half = self.precision == "bfloat16"
+        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
             yield
+
+
+def halved(model: Writing) -> Writing:
+    """A copy of ``model`` with its matrices in bfloat16; vectors (biases, norms) stay as they are."""
+    found = deepcopy(model)
+    for parameter in found.parameters():
+        if parameter.dim() > 1:
+            parameter.data = parameter.data.to(torch.bfloat16)
+        parameter.requires_grad_(False)
+    return found
 
 
 def _array(tensor: Tensor) -> np.ndarray:

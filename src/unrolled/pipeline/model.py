@@ -6,6 +6,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -64,6 +65,10 @@ class Evaluated(NamedTuple):
     tables: Mapping[str, tuple[str, list[dict[str, Any]]]] = {}  # JSON name → (title, rows)
 
 
+PRECISIONS = ("float32", "bfloat16")
+"""What the products of a search may be computed in."""
+
+
 class NoVerb(UsageError, AttributeError):
     """This model's task has no such verb."""
 
@@ -77,6 +82,9 @@ class Model(ABC):
 
     lacks: ClassVar[Mapping[str, str]] = {}
     """Of a verb that the task does not have, why, and what does it."""
+
+    engine: Any = None
+    """The `Stepper` that searches drive; None where the task searches nothing."""
 
     def __init__(self, plan: Plan, text: Text, network: nn.Module, *, device: str = "auto") -> None:
         from unrolled.train.devices import choose_device
@@ -203,6 +211,28 @@ class Model(ABC):
             )
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
+    def computing(self, precision: str) -> Self:
+        """This model with the products of its searches in ``bfloat16``; ``float32``: as it is.
+
+        UsageError for a task that does not search, and for a device that computes no bfloat16.
+        """
+        from unrolled.models.stepper import TorchStepper
+        from unrolled.train.precision import resolve
+
+        if precision not in PRECISIONS:
+            raise UsageError(f"precision: {precision!r} was given. Give {' or '.join(PRECISIONS)}.")
+        if precision == "float32":
+            return self
+        if self.engine is None:
+            raise UsageError(
+                f"precision: {precision} was given, and it is searches that it makes faster; a model of the task "
+                f"'{self.kind}' searches nothing. Leave it out."
+            )
+        resolve(precision, self.device, "precision:")
+        found = copy(self)
+        found.engine = TorchStepper(self.network, precision="bfloat16")
+        return found
+
     # --- files ----------------------------------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> Path:
@@ -211,12 +241,13 @@ class Model(ABC):
         return save(place, self.plan, self.text, self.network, self.scores, self.record)
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
-        """A saved model, on any device. DataError names the file that is missing or damaged; nothing is unpickled.
+    def load(cls, folder: str | Path, *, device: str = "auto", precision: str = "float32") -> Self:
+        """A saved model, on any device, `computing` in that precision.
 
-        Of ``Model`` itself any task's; of a task's class, UsageError for a model of another one.
+        DataError names the file that is missing or damaged; nothing is unpickled. Of ``Model`` itself any task's; of a
+        task's class, UsageError for a model of another one.
         """
-        found = load(folder, device=device)
+        found = load(folder, device=device, precision=precision)
         if not isinstance(found, cls):
             raise UsageError(f"{folder}: a model of the task '{found.kind}', no {cls.__name__}. Use unrolled.load.")
         return found
@@ -226,8 +257,8 @@ TRAINED: Registry[Model] = Registry("trained model")
 """The class of a trained model, by its task."""
 
 
-def load(folder: str | Path, *, device: str = "auto") -> Model:
-    """A saved model of any task, on any device (``auto``: a GPU where there is one)."""
+def load(folder: str | Path, *, device: str = "auto", precision: str = "float32") -> Model:
+    """A saved model of any task, on any device (``auto``: a GPU where there is one); see `Model.computing`."""
     from unrolled.ship.folder import read
     from unrolled.tasks.scores import Score
 
@@ -242,7 +273,7 @@ def load(folder: str | Path, *, device: str = "auto") -> Model:
     model.scores = [Score(**score) for score in saved.scores.get("scores", [])]
     model.scores = [one._replace(value=math.nan) if one.value is None else one for one in model.scores]
     model.record = dict(saved.scores.get("record", {}))
-    return model
+    return model.computing(precision)
 
 
 def _fill(network: nn.Module, tensors: Mapping[str, Any], folder: Path) -> None:

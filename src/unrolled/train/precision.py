@@ -12,8 +12,11 @@ import torch
 from unrolled.base.errors import SettingsError
 
 
-def resolve(precision: str, device: torch.device) -> str:
-    """``auto``, ``bfloat16`` or ``float32`` → ``bfloat16`` or ``float32``; SettingsError for what the device lacks."""
+def resolve(precision: str, device: torch.device, given_by: str = "[train.precision]") -> str:
+    """``auto``, ``bfloat16`` or ``float32`` → ``bfloat16`` or ``float32``; SettingsError for what the device lacks.
+
+    ``given_by``: what the message names as the place that chose.
+    """
     if precision == "float32":
         return "float32"
     able = has_bfloat16(device)
@@ -22,7 +25,7 @@ def resolve(precision: str, device: torch.device) -> str:
         if device.type != "cpu":
             what = "no bfloat16 arithmetic"
         raise SettingsError(
-            f"[train.precision] bfloat16 was given, but the device '{device}' ({_name(device)}) has {what}. "
+            f"{given_by} bfloat16 was given, but the device '{device}' ({_name(device)}) has {what}. "
             "Give float32, or auto, which takes bfloat16 only where it is computed in hardware."
         )
     return "bfloat16" if able else "float32"
