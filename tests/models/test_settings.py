@@ -69,7 +69,7 @@ BASES: dict[str, dict[str, Any]] = {
         "decoder": {"kind": "query_before", "cell": CELL, "attention": {"kind": "additive", "hidden_size": 4}},
     },
     "model classifier": {"embedding_size": SIZE, "dropout": 0.0, "encoder": {"kind": "rnn", "cell": CELL}},
-    "model signal_classifier": {"size": SIZE, "dropout": 0.0, "encoder": {"kind": "rnn", "cell": CELL}},
+    "model numbers_to_label": {"dropout": 0.0, "encoder": {"kind": "rnn", "cell": CELL}},
     "model tagger": {
         "embedding_size": SIZE,
         "character_size": 4,
@@ -81,7 +81,7 @@ BASES: dict[str, dict[str, Any]] = {
     "front image": {"grid": {"kind": "convolutional", "sizes": [4, 6]}},
     "jitter affine": {"shift": 0.3},
     "grid convolutional": {"sizes": [4, 6]},
-    "augmentation specaugment": {"time_share": 0.9},
+    "augmentation specaugment": {"time_share": 0.9, "channel_width": 1},
 }
 """What a part is given beside the one setting that is tried."""
 
@@ -299,7 +299,7 @@ SEEN = {"encoder", "decoder", "bridge", "cell", "attention", "reach", "normalise
 
 OTHERS = {
     name if name.startswith(kind) else f"{kind}.{name}": tree
-    for kind in ("numbers_to_text", "classifier", "signal_classifier", "tagger")
+    for kind in ("numbers_to_text", "numbers_to_label", "classifier", "tagger")
     for name, tree in every(Kinds(MODELS, kind), (), {}, set(SEEN))
     if (kind, name) != ("tagger", "encoder.pyramidal")  # each word needs a place of its own
 }
@@ -312,13 +312,16 @@ OTHER_MARKS: dict[str, tuple[float, ...]] = {}
 def loss_of(model: torch.nn.Module, tree: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
     """(loss, what is said) of one batch."""
     kind = tree["kind"]
-    if kind == "numbers_to_text":
+    if kind in ("numbers_to_text", "numbers_to_label"):
         front = tree.get("front", "frames")
         draw = torch.Generator().manual_seed(3)
         given, mask = torch.randn(4, 12, 3, generator=draw), REAL
         if "image" in (front, front["kind"] if isinstance(front, Mapping) else ""):
             pixels = torch.randn(4, 8, 8, 3, generator=draw) * 60 + 127
             given, mask = torch.cat((pixels, torch.ones(4, 8, 8, 1)), dim=3), torch.ones(4, 4, dtype=torch.bool)
+        if kind == "numbers_to_label":
+            logits = model(given, mask).logits
+            return model.loss(logits, torch.tensor([0, 4, 1, 1])), logits
         target = IDS[:, :5]
         loss = model.loss(given, mask, target, target > 0)
         return loss, model.log_probs(given, mask, target, target > 0)
@@ -326,8 +329,7 @@ def loss_of(model: torch.nn.Module, tree: Mapping[str, Any]) -> tuple[torch.Tens
         spelt = torch.arange(24).reshape(1, 6, 4) % 9 + 4
         scores = model(IDS, REAL, spelt, IDS % 6)
         return model.loss(scores, IDS % 5, REAL), scores
-    given = IDS if kind == "classifier" else torch.sin(torch.arange(144.0)).reshape(4, 12, 3)
-    logits = model(given, REAL).logits
+    logits = model(IDS, REAL).logits
     return model.loss(logits, torch.tensor([0, 4, 1, 1])), logits
 
 
@@ -335,7 +337,7 @@ def built(tree: Mapping[str, Any]) -> torch.nn.Module:
     sizes: tuple[Any, ...] = {
         "numbers_to_text": (3, 13),
         "classifier": (13, 5, False),
-        "signal_classifier": (3, 5, False),
+        "numbers_to_label": (3, 5, False),
         "tagger": (13, 14, 5, None, torch.ones(13, dtype=torch.bool)),
     }[tree["kind"]]
     model = MODELS.build(tree, *sizes, where="model")

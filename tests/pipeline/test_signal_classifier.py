@@ -12,7 +12,10 @@ from unrolled.cli.check import check
 from unrolled.text.frames import written
 from unrolled.workshop.sources import Sources, part_of
 
-FEW = {"train": {"epochs": 12, "learning_rate": 0.01}, "model": {"size": 16, "encoder": {"cell": {"hidden_size": 16}}}}
+FEW = {
+    "train": {"epochs": 12, "learning_rate": 0.01},
+    "model": {"front": {"size": 16}, "encoder": {"cell": {"hidden_size": 16}}},
+}
 WAVES = ("sine", "square")
 
 
@@ -53,8 +56,7 @@ def by_frame(tmp_path_factory):
     path.write_text("\n".join(rows) + "\n")
     settings = {
         "model": {
-            "size": 8,
-            "noise": 0.0,
+            "front": {"size": 8, "noise": 0.0},
             "dropout": 0.0,
             "encoder": {"bidirectional": False, "cell": {"hidden_size": 16}},
         },

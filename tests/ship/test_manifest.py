@@ -64,10 +64,10 @@ def test_every_older_format_has_its_migration() -> None:
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("format: 1", "format: true", "'format' is True where a whole number is expected"),
-        ("format: 1", "format: 0", "'format' is 0"),
-        ("format: 1", "format: one", "'format' is 'one'"),
-        ("format: 1", "formal: 1", "does not start with 'format:'"),
+        (f"format: {FORMAT}", "format: true", "'format' is True where a whole number is expected"),
+        (f"format: {FORMAT}", "format: 0", "'format' is 0"),
+        (f"format: {FORMAT}", "format: one", "'format' is 'one'"),
+        (f"format: {FORMAT}", "formal: 1", "does not start with 'format:'"),
         ("files:", "flies:", "'files' is missing"),
         ("files:", "files: [", "not YAML"),
         (

@@ -8,9 +8,10 @@ from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
 
 from unrolled.base.errors import DataError
-from unrolled.text.frames import FramedText, FrameReader, read_frames, written
+from unrolled.text.frames import read_frames, written
+from unrolled.text.readers import Framed, ReadLabels
 
-SETTINGS = {"scale": "standard", "deltas": False}
+SETTINGS = {"source": {"kind": "frames"}, "separator": None}
 numbers = st.floats(-1e6, 1e6, width=32)
 
 
@@ -21,21 +22,22 @@ def test_what_is_written_is_read_back(frames):
 
 @given(st.lists(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(3)), elements=numbers), min_size=1, max_size=5))
 def test_the_scale_is_that_of_scikit_learn(sequences):
-    text = FramedText.learn(SETTINGS, lambda: [(written(one), "a") for one in sequences])
+    text = ReadLabels.learn(SETTINGS, lambda: [(written(one), "a") for one in sequences])
     oracle = StandardScaler().fit(np.concatenate(sequences).astype(np.float64))
     for one in sequences:
         wanted = oracle.transform(one.astype(np.float64))
         steady = oracle.var_ > 1e-3 * (1 + oracle.mean_**2)  # where a channel hardly changes, rounding decides
-        np.testing.assert_allclose(text.frames.scaled(one)[:, steady], wanted[:, steady], rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(text.source.scaled(one)[:, steady], wanted[:, steady], rtol=1e-3, atol=1e-3)
 
 
 def test_a_channel_that_never_changes_stays_at_zero():
-    text = FramedText.learn(SETTINGS, lambda: [("5,5,5:1,2,3", "a")])
-    np.testing.assert_array_equal(text.frames.scaled(read_frames("5,5:2,2")), np.zeros((2, 2)))
+    text = ReadLabels.learn(SETTINGS, lambda: [("5,5,5:1,2,3", "a")])
+    np.testing.assert_array_equal(text.source.scaled(read_frames("5,5:2,2")), np.zeros((2, 2)))
 
 
 def test_deltas_are_changes_since_the_frame_before():
-    reader = FrameReader([0.0], [2.0], deltas=True)
+    reader = Framed(deltas=True)
+    reader.restore({"mean": [0.0], "deviation": [2.0]})
     np.testing.assert_array_equal(reader.scaled(read_frames("2,6,4")), [[1, 0], [3, 2], [2, -1]])
 
 
@@ -57,24 +59,28 @@ def test_a_cell_that_is_no_frames_is_refused(cell, message):
 
 
 def test_other_channels_than_those_learnt_are_refused():
-    text = FramedText.learn(SETTINGS, lambda: [("1,2:3,4", "a")])
+    text = ReadLabels.learn(SETTINGS, lambda: [("1,2:3,4", "a")])
     with pytest.raises(DataError, match=r"1 channels where training rows have 2"):
-        text.frames.encode_ids(["1,2"])
+        text.source.encode_ids(["1,2"])
     with pytest.raises(DataError, match=r"frames of shape \[2, 3\]; this model reads \[time, 2\]"):
-        text.frames.scaled(np.zeros((2, 3), np.float32))
+        text.source.scaled(np.zeros((2, 3), np.float32))
     with pytest.raises(DataError, match=r"3 channels where the rows before have 2"):
-        FramedText.learn(SETTINGS, lambda: [("1,2:3,4", "a"), ("1:2:3", "a")])
+        ReadLabels.learn(SETTINGS, lambda: [("1,2:3,4", "a"), ("1:2:3", "a")])
 
 
 def test_saved_is_loaded(tmp_path):
-    text = FramedText.learn(
-        {"scale": "standard", "deltas": True}, lambda: [("1,2:3,9", "b a"), ("7:1", "a")], each=True
+    text = ReadLabels.learn(
+        {"source": {"kind": "frames", "deltas": True}, "separator": None},
+        lambda: [("1,2:3,9", "b a"), ("7:1", "a")],
+        each=True,
     )
+    text.source.names = ("x", "y")
     text.save(tmp_path)
-    loaded = FramedText.load(tmp_path)
+    loaded = ReadLabels.load(tmp_path)
     assert loaded.fingerprint() == text.fingerprint()
+    assert loaded.source.names == ("x", "y")
     assert loaded.labels.counts == text.labels.counts == (2, 1)
     assert loaded.labels.encode_ids(["b a b"]) == [[1, 0, 1]]
-    (tmp_path / "frames.json").write_text("{")
-    with pytest.raises(DataError, match=r"frames.json: damaged"):
-        FramedText.load(tmp_path)
+    (tmp_path / "source.json").write_text("{")
+    with pytest.raises(DataError, match=r"source.json: damaged"):
+        ReadLabels.load(tmp_path)

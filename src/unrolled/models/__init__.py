@@ -1,7 +1,7 @@
 """Wiring only: layers put together to encoders, decoders and whole models, which search and training drive."""
 
 from unrolled.models.bridge import BRIDGES, Bridge
-from unrolled.models.classifier import Classified, Classifier, Labelling, SignalClassifier
+from unrolled.models.classifier import Classified, Classifier, Labelling
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.elmo import Elmo
 from unrolled.models.encoders import ENCODERS, Encoded, Encoder
@@ -12,6 +12,7 @@ from unrolled.models.handwriting import Handwriting
 from unrolled.models.histories import HISTORIES, History
 from unrolled.models.jitters import JITTERS, Jitter
 from unrolled.models.language_model import LanguageModel
+from unrolled.models.numbers_to_label import NumbersToLabel
 from unrolled.models.numbers_to_text import NumbersToText
 from unrolled.models.parts import Piece, parts
 from unrolled.models.pooling import POOLINGS, Pooling
@@ -58,6 +59,7 @@ __all__ = [
     "Labelling",
     "LanguageModel",
     "MODELS",
+    "NumbersToLabel",
     "NumbersToText",
     "POOLINGS",
     "POSITIONS",
@@ -68,7 +70,6 @@ __all__ = [
     "Pooling",
     "SOFTMAXES",
     "Seq2Seq",
-    "SignalClassifier",
     "Stepped",
     "Tagger",
     "TorchStepper",

@@ -18,6 +18,9 @@ Amount = Annotated[int, Ge(0)]
 class Augmentation(nn.Module, ABC):
     """Frames [batch, time, channels] and their mask → others, of the same rows; in evaluation the same ones."""
 
+    keeps = True
+    """Whether the frames stay as many as they were."""
+
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         return self.change(frames, mask) if self.training else (frames, mask)
 
@@ -53,6 +56,7 @@ class SpecAugment(Augmentation):
         self.time_masks, self.time_width, self.time_share = time_masks, time_width, time_share
         self.channel_masks, self.channel_width = channel_masks, channel_width
         self.tempo = tempo
+        self.keeps = not tempo
 
     def change(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         if self.tempo:

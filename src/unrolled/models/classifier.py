@@ -1,4 +1,4 @@
-"""The probability of each label of a text or of a signal: an encoder, one vector, one linear layer."""
+"""The probability of each label of what is read: an encoder, one vector, one linear layer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import torch
-from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional
 
-from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding, cross_entropy
 from unrolled.models.contextual import Looked, look_up
@@ -73,7 +71,9 @@ class Labelling(nn.Module, ABC):
             return Classified(self.output(self.dropout(encoded.output)), None)
         vector, weights = self.pooling(encoded)
         logits = self.output(self.dropout(vector.unsqueeze(1)).squeeze(1))
-        return Classified(logits, None if weights is None else self._spread(weights, mask, read.owner))
+        if weights is None:
+            return Classified(logits, None)
+        return Classified(logits, self._spread(weights, read.mask if read.owner is None else mask, read.owner))
 
     def vector(self, given: Tensor, mask: Tensor) -> Tensor:
         """What the labels are told by: the pooled vector of each row, [batch, size]."""
@@ -155,44 +155,3 @@ class Classifier(Labelling):
         """Vectors of the symbols ``given``, int64 [batch, source]."""
         read = look_up(self.embedding, given, mask)
         return read._replace(vectors=read.vectors * self.embedding_factor)
-
-
-@MODELS.register("signal_classifier")
-class SignalClassifier(Labelling):
-    """A `Labelling` of frames: x_t = V f_t + b of each frame f_t, then what classifies a text.
-
-    ``size`` of x_t. ``noise``: the deviation of the Gaussian noise that training adds to every number of a scaled frame
-    (Graves et al. 2013, arXiv:1303.5778, §4 adds it to weights). Where each frame has a label there is no pooling.
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        labels: int,
-        each: bool = False,
-        /,
-        *,
-        size: Count = 64,
-        encoder: Annotated[Part, ENCODERS] = "rnn",
-        pooling: Annotated[Part, POOLINGS] = "attention",
-        dropout: Share = 0.3,
-        input_dropout: Share = 0.0,
-        noise: Annotated[float, Ge(0)] = 0.0,
-        class_weights: Literal["none", "balanced"] = "none",
-    ) -> None:
-        built = ENCODERS.build(encoder, size, where="encoder")
-        if each and built.reduction > 1:
-            raise SettingsError("[encoder] it makes fewer positions of the frames, and each frame is to have a label.")
-        super().__init__(labels, False, built, {"kind": "mean"} if each else pooling, dropout, class_weights)
-        self.each = each
-        if each:
-            self.output = nn.Linear(built.output_size, labels)
-        self.front = nn.Linear(channels, size)
-        self.input_dropout = DROPOUTS.build({"kind": "plain", "rate": input_dropout}, where="input_dropout")
-        self.noise = noise
-
-    def read(self, given: Tensor, mask: Tensor) -> Looked:
-        """The frames ``given`` [batch, time, channels] as the encoder reads them."""
-        if self.training and self.noise:
-            given = given + self.noise * torch.randn_like(given)
-        return Looked(self.input_dropout(self.front(given)), mask, None)

@@ -20,6 +20,8 @@ class Front(nn.Module, ABC):
     """Numbers [batch, …] as vectors [batch, positions, output_size]. A row never depends on its neighbours."""
 
     output_size: int
+    keeps = False
+    """Whether it gives one position for each frame, in training too."""
 
     @abstractmethod
     def forward(self, given: Tensor, mask: Tensor) -> Looked:
@@ -53,6 +55,7 @@ class FramesFront(Front):
         self.dropout = DROPOUTS.build({"kind": "plain", "rate": dropout}, where="dropout")
         self.noise = noise
         self.output_size = size
+        self.keeps = self.augment is None or self.augment.keeps
 
     def forward(self, given: Tensor, mask: Tensor) -> Looked:
         if self.training and self.noise:

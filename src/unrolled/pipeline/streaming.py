@@ -57,8 +57,8 @@ class Stream:
 
         given = numbers(frames, "stream: what came")
         if self._before is not None and given.ndim == 2 and given.shape[1] == self._before.shape[1]:
-            scaled = self._model._frames("stream", 0, np.concatenate([self._before, given]))[1:]
+            scaled = self._model.scaled("stream", 0, np.concatenate([self._before, given]))[1:]
         else:
-            scaled = self._model._frames("stream", 0, given)
+            scaled = self._model.scaled("stream", 0, given)
         self._before = given[-1:]
         return scaled

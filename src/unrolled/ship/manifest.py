@@ -13,11 +13,24 @@ from typing import Any
 from unrolled.base.errors import DataError, SettingsError, UsageError
 from unrolled.base.settings import Tree, read_yaml
 
-FORMAT = 1
+FORMAT = 2
 """The format that this version writes."""
 
-MIGRATIONS: dict[int, Callable[[Tree], Tree]] = {}
-"""Format n → how a settings tree of format n becomes one of n + 1. Every later format adds its step here."""
+
+def _without_signal_classifier(tree: Tree) -> Tree:
+    """Format 2 has no ``signal_classifier``: its weights and its text are laid out otherwise than what labels now."""
+    model = tree.get("model")
+    if isinstance(model, dict) and model.get("kind") == "signal_classifier":
+        raise DataError(
+            "a model 'signal_classifier' of an earlier version, which is no longer read. Train it again; in settings it "
+            "is numbers_to_label now, with model.front for model.size and model.noise."
+        )
+    return tree
+
+
+MIGRATIONS: dict[int, Callable[[Tree], Tree]] = {1: _without_signal_classifier}
+"""Format n → how a settings tree of format n becomes one of n + 1; DataError for what there is no longer. Every later
+format adds its step here."""
 
 _AGAIN = "Copy the whole folder again from where it was saved, or train again."
 _SEAL = "# sha256 of the lines below (delete this line if you change them by hand): "
@@ -67,7 +80,10 @@ class Manifest:
             )
         files = _listed(path, tree.pop("files", None))
         for older in range(number, FORMAT):
-            tree = MIGRATIONS[older](tree)
+            try:
+                tree = MIGRATIONS[older](tree)
+            except DataError as error:
+                raise DataError(f"{path.parent}: {error}") from None
         return cls(files, number, version), tree
 
     def verify(self, folder: Path, name: str, *, contents: bool = True) -> None:

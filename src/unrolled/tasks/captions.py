@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.settings import merge
 from unrolled.data.endings import KINDS
 from unrolled.data.opening import Report, Wrong
-from unrolled.data.parts import Part, hold_out
+from unrolled.data.parts import Part
 from unrolled.data.referenced import column_of, resolved
 from unrolled.data.table import Row, Table, arranged
 from unrolled.tasks.base import TASKS, Manual, Sized
 from unrolled.tasks.describing import DescribeTask
 from unrolled.tasks.judging import RUNNING, Grouping, Judged, judged
+from unrolled.tasks.numbers import check_read
 from unrolled.text.images import ImageReader
 from unrolled.text.pixels import size_of
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unrolled.data.store import Store
     from unrolled.models import ImageFront, NumbersToText
     from unrolled.tasks.scores import References
     from unrolled.text.readers import ReadText
@@ -79,10 +77,7 @@ class Captions(DescribeTask):
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
-        for section, name, kind in (("text", "source", "image"), ("model", "front", "image")):
-            if settings[section][name]["kind"] != kind:
-                given = settings[section][name]["kind"]
-                raise SettingsError(f"[{section}.{name}] '{given}' was given, and images are read by '{kind}'.")
+        check_read(settings, "images", "image", "image")
         data = settings["data"]
         if data["too_long"] == "cut":
             raise SettingsError("[data.too_long] 'cut' was given, and an image cannot be cut. Take 'drop'.")
@@ -101,19 +96,6 @@ class Captions(DescribeTask):
             return [*sized.said(origins), *([shown] if own else [])]
 
         return Sized(sized.origin, tree, said)
-
-    def divide(self, part: Part, data: Mapping[str, Any]) -> tuple[Part, Part, str]:
-        train, valid, said = hold_out(part, data, self.noun)
-        return train, valid, said.replace("a digest of their text", "a digest of their names")
-
-    def store(self, folder: Path, part: Part, text: ReadText, mark: str) -> Store:
-        """As usual; a store is also made anew where an image has been changed since."""
-        digest = hashlib.blake2b(mark.encode(), digest_size=16)
-        for path in dict.fromkeys(row.fields[0] for row in part.rows()):
-            found = Path(path)
-            if found.is_file():
-                digest.update(f"{found.stat().st_size} {found.stat().st_mtime_ns}".encode())
-        return super().store(folder, part, text, digest.hexdigest())
 
     # --- the model ------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import numpy as np
 from annotated_types import Ge
 
 from unrolled.base.errors import SettingsError
@@ -21,11 +18,13 @@ from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import Table, listed
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
 from unrolled.tasks.bucketing import bucketed
+from unrolled.tasks.label_columns import LABELS, MOST_GUESSED, label_by_looks, looks_of
 from unrolled.tasks.labelling import Labelled, LabelTask
 from unrolled.tasks.sizing import size_columns
 from unrolled.text.labelled import LabelledText
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import nn
 
     from unrolled.data.batching import Columns
@@ -33,20 +32,10 @@ if TYPE_CHECKING:
     from unrolled.models.classifier import Classifier
 
 TEXTS = ("text", "sentence", "utterance", "message", "review", "comment", "tweet", "document", "question", "query")
-LABELS = ("label", "class", "category", "intent", "sentiment", "topic", "labels")
-"""What columns of texts and of labels are called, the likeliest first; compared in lower case."""
+"""What columns of texts are called, the likeliest first; compared in lower case."""
 
 OTHERWISE = frozenset({"source", "target", "summary", "translation", "response", "answer", "completion", "form"})
 """Beside a column with such a name, nothing is concluded from one with labels: it may be a second thing to know."""
-
-HEAD = 1000
-"""Rows that are looked at to tell which column holds the labels."""
-
-FEW = 20
-"""Rows below which nothing is concluded of a table without names."""
-
-MOST_GUESSED = 100
-LONGEST_LABEL = 40
 
 
 @TASKS.register("classify")
@@ -92,7 +81,7 @@ class Classify(LabelTask[LabelledText]):
         if any(column_of(table, kind) is not None for kind in KINDS):
             return None
         named = _by_names(table.columns)
-        looks = _looks(table)
+        looks = looks_of(table)
         if named is not None:
             if any(name.strip().casefold() in OTHERWISE for name in table.columns):
                 return None
@@ -100,7 +89,7 @@ class Classify(LabelTask[LabelledText]):
             if count * 2 <= looks[named[0]].total() or count <= MOST_GUESSED // 10:
                 return f"{table.path}: a column '{name}' with {count} different values."
             return None
-        column = _label_by_looks(looks)
+        column = label_by_looks(looks)
         if column is None or len(table.columns) != 2:
             return None
         values = listed([value for value, _ in looks[column].most_common()], 4)
@@ -110,7 +99,7 @@ class Classify(LabelTask[LabelledText]):
     def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
         if len(table.columns) < 2 or _by_names(table.columns) is not None:
             return {}, []
-        column = _label_by_looks(_looks(table))
+        column = label_by_looks(looks_of(table))
         if column is None:
             return {}, []
         return {"task": {"label": column + 1}}, [f"The labels are taken from column {column + 1} (task.label)."]
@@ -154,7 +143,7 @@ class Classify(LabelTask[LabelledText]):
         return {"text": text.tokenizer, "label": text.labels}
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
-        return bucketed(store, settings, train=train, name=name, specials=(1,), collate=collate_labelled)
+        return bucketed(store, settings, train=train, name=name, specials=(1,), collate=_collate)
 
     # --- the model ------------------------------------------------------------------------------------------------
 
@@ -177,16 +166,12 @@ SKETCHED = 10
 """Labels of a preset that is shown without data."""
 
 
-def collate_labelled(columns: Columns, rows: np.ndarray) -> Labelled:
+def _collate(columns: Columns, rows: np.ndarray) -> Labelled:
     """A batch of texts and the numbers of their labels."""
-    import torch
-
     from unrolled.data.batching import collate
+    from unrolled.data.frames import pad_labels
 
-    labels = np.full((len(rows), max(1, *map(len, columns[1]))), -1, dtype=np.int64)
-    for row, ids in zip(labels, columns[1], strict=True):
-        row[: len(ids)] = ids
-    return Labelled(collate(columns[0], None, rows).source, torch.from_numpy(labels))
+    return Labelled(collate(columns[0], None, rows).source, pad_labels(columns))
 
 
 def _by_names(columns: Sequence[str]) -> tuple[int, int] | None:
@@ -199,26 +184,3 @@ def _by_names(columns: Sequence[str]) -> tuple[int, int] | None:
     if text is None and len(names) == 2:
         text = 1 - label
     return None if text is None else (text, label)
-
-
-def _looks(table: Table) -> list[Counter[str]]:
-    """The values of each column in the head of a table."""
-    counts: list[Counter[str]] = [Counter() for _ in table.columns]
-    for row in islice(table.rows(lambda _: None), HEAD):
-        for counter, value in zip(counts, row.fields, strict=True):
-            counter[value.strip()] += 1
-    return counts
-
-
-def _label_by_looks(looks: Sequence[Counter[str]]) -> int | None:
-    """The one column of few, short values that come again and again; None where none or several are so."""
-    rows = looks[0].total()
-    if rows < FEW:
-        return None
-    few = [
-        place
-        for place, counter in enumerate(looks)
-        if 2 <= len(counter) <= min(MOST_GUESSED, rows // 5) and max(map(len, counter)) <= LONGEST_LABEL
-    ]
-    others = [counter for place, counter in enumerate(looks) if place not in few]
-    return few[0] if len(few) == 1 and any(len(counter) * 2 > rows for counter in others) else None

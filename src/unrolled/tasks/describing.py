@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.base.errors import DataError, SettingsError
+from unrolled.base.errors import SettingsError
 from unrolled.data.parts import Part
 from unrolled.tasks.base import Batches, Sized
 from unrolled.tasks.bucketing import bucketed
+from unrolled.tasks.numbers import files_mark, held_out, learnt, number_rows
 from unrolled.tasks.sizing import size_columns
 from unrolled.tasks.writing import WriteTask
 from unrolled.text.readers import ReadText
-from unrolled.text.reading import READERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from torch import nn
 
@@ -46,25 +45,20 @@ class DescribeTask(WriteTask[ReadText]):
     def size(self, part: Part) -> Sized:
         return size_columns(part, {"text.target": 1})
 
+    def divide(self, part: Part, data: Mapping[str, Any]) -> tuple[Part, Part, str]:
+        return held_out(part, data, self.noun)
+
     def learn(self, settings: Mapping[str, Any], part: Part) -> ReadText:
-        last: list[str] = []
+        return learnt(part, lambda rows: ReadText.learn(settings, rows))
 
-        def rows() -> Iterator[tuple[str, ...]]:
-            for row in part.rows():
-                last[:] = [part.table.place(row.place, part.pick[0])]
-                yield row.fields
-
-        try:
-            return ReadText.learn(settings, rows)
-        except DataError as error:
-            where = last[0] if last else str(part.table.path)
-            raise DataError(f"{where}: {error}") from None
+    def store(self, folder: Path, part: Part, text: ReadText, mark: str) -> Store:
+        """As usual; a store is also made anew where a file that the rows name has been changed since."""
+        return super().store(folder, part, text, files_mark(part, mark))
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
         from unrolled.data.batching import Pairs, Tokens, padded_ids
-        from unrolled.data.frames import NumberRows
 
-        reader = READERS.build(settings["text"]["source"], where="text.source")
+        found, reader = number_rows(store, "source", settings)
 
         def collate(columns: Columns, rows: np.ndarray) -> Pairs:
             import torch
@@ -74,7 +68,6 @@ class DescribeTask(WriteTask[ReadText]):
             target = padded_ids(columns[1], begin=True) if len(columns) > 1 else None
             return Pairs(source, target, torch.as_tensor(rows.copy()))
 
-        found = NumberRows(store, "source", reader.stored, reader.axes, reader.counted)
         return bucketed(found, settings, train=train, name=name, specials=(0, 2), collate=collate)
 
     def network(self, settings: Mapping[str, Any], text: ReadText) -> nn.Module:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unrolled.base.errors import DataError, SettingsError, within
 from unrolled.data.opening import Report, Wrong
-from unrolled.data.parts import Part, hold_out
+from unrolled.data.parts import Part
 from unrolled.data.referenced import column_of, resolved
 from unrolled.data.table import Row, Table, arranged, listed
 from unrolled.tasks.base import TASKS, Manual
@@ -17,9 +16,6 @@ from unrolled.tasks.describing import DescribeTask
 from unrolled.tasks.judging import Grouping
 from unrolled.text.audio import check_recording
 from unrolled.text.readers import ReadText
-
-if TYPE_CHECKING:
-    from unrolled.data.store import Store
 
 SOUNDS = ("sound", "audio", "recording", "wav", "path", "file", "file_name", "filename")
 """What columns of paths are called, the likeliest first; compared in lower case."""
@@ -92,20 +88,11 @@ class Speech(DescribeTask):
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         return (0, 1) if tuple(columns[:2]) == COLUMNS else super().named(columns)
 
-    def divide(self, part: Part, data: Mapping[str, Any]) -> tuple[Part, Part, str]:
-        return hold_out(part, data, self.noun)
-
     def learn(self, settings: Mapping[str, Any], part: Part) -> ReadText:
         try:
             return super().learn(settings, part)
         except SettingsError as error:
             raise SettingsError(within("text.source", str(error))) from None
-
-    def store(self, folder: Path, part: Part, text: ReadText, mark: str) -> Store:
-        """Encoded anew where what is in a file has changed, though the table has not."""
-        from unrolled.data.store import fingerprint
-
-        return super().store(folder, part, text, fingerprint((row.fields[0] for row in part.rows()), [mark]))
 
 
 def _wrong(path: str) -> str:

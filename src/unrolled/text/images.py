@@ -46,6 +46,7 @@ class ImageReader(Reader):
     vocabulary_size = LONGEST + 1  # sides and pixels are whole numbers below it
     axes = 3
     counted = 256  # pixels: a square of 16 a side
+    weight = 16
 
     def __init__(
         self,

@@ -18,16 +18,23 @@ from unrolled.text.trees import tree_of, write_tree
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledSettings:
-    """Which tokenizer reads the text. ``separator``: what stands between the labels of a row that may have several,
-    or none; null: a row has one label."""
+class LabelsSettings:
+    """``separator``: what stands between the labels of a row that may have several, or none; null: a row has one
+    label."""
 
-    tokenizer: Annotated[Part, TOKENIZERS] = "bpe"
     separator: str | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and not self.separator.strip(" "):
             raise ValueError("separator is empty: give what stands between two labels, e.g. a comma, or null.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledSettings(LabelsSettings):
+    """Which tokenizer reads the text. ``separator``: what stands between the labels of a row that may have several,
+    or none; null: a row has one label."""
+
+    tokenizer: Annotated[Part, TOKENIZERS] = "bpe"
 
 
 class UnseenLabel(DataError):
@@ -108,6 +115,10 @@ class Labels:
             return "one a step"
         return "one a row" if self.separator is None else f"any number a row, '{self.separator}' between"
 
+    def about(self) -> str:
+        """How many there are, in words."""
+        return f"{len(self):,} labels, {self.how}"
+
     def save(self, folder: Path) -> None:
         """Write ``labels.json``; UnrolledError where it cannot be written."""
         tree = {"labels": self.names, "counts": self.counts, "rows": self.rows, "separator": self.separator}
@@ -134,7 +145,30 @@ class Labels:
         return rows
 
 
-class LabelledText(Text):
+class LabelSide(Text):
+    """A text side with ``labels``, whatever they are of."""
+
+    labels: Labels
+
+    @property
+    def several(self) -> bool:
+        """Whether a row may have several labels."""
+        return self.labels.separator is not None
+
+    def targets(self, cells: Iterable[str]) -> np.ndarray:
+        """What the rows should be answered: int64 [rows], or of the frames of all rows one after the other, -1 for a
+        label unseen in training; where a row may have
+        several labels bool [rows, labels + 1], the last column for those unseen."""
+        found = [[self.labels.number(label) for label in self.labels.split(cell)] for cell in cells]
+        if not self.several:
+            return np.array([number for row in found for number in row], dtype=np.int64)
+        table = np.zeros((len(found), len(self.labels) + 1), dtype=bool)
+        for row, ids in zip(table, found, strict=True):
+            row[ids] = True
+        return table
+
+
+class LabelledText(LabelSide):
     """Texts through a tokenizer, labels by number."""
 
     settings = LabelledSettings
@@ -163,25 +197,9 @@ class LabelledText(Text):
     def about(self) -> dict[str, str]:
         return {
             "text": self.tokenizer.about(),
-            "label": f"{len(self.labels):,} labels, {self.labels.how}",
+            "label": self.labels.about(),
         }
 
     @property
     def vocabulary_size(self) -> int:
         return self.tokenizer.vocabulary_size
-
-    @property
-    def several(self) -> bool:
-        """Whether a row may have several labels."""
-        return self.labels.separator is not None
-
-    def targets(self, cells: Iterable[str]) -> np.ndarray:
-        """What the rows should be answered: int64 [rows], -1 for a label unseen in training; where a row may have
-        several labels bool [rows, labels + 1], the last column for those unseen."""
-        found = [[self.labels.number(label) for label in self.labels.split(cell)] for cell in cells]
-        if not self.several:
-            return np.array([row[0] for row in found], dtype=np.int64)
-        table = np.zeros((len(found), len(self.labels) + 1), dtype=bool)
-        for row, ids in zip(table, found, strict=True):
-            row[ids] = True
-        return table

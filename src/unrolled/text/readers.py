@@ -13,7 +13,8 @@ from unrolled.base.errors import DataError
 from unrolled.base.registry import Part
 from unrolled.base.settings import Tree
 from unrolled.text.base import Rows
-from unrolled.text.frames import FrameReader, moments, read_frames
+from unrolled.text.frames import moments, read_frames
+from unrolled.text.labelled import Labels, LabelSide, LabelsSettings
 from unrolled.text.reading import READERS, Numbers, Reader
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 from unrolled.text.writing import Sides
@@ -25,36 +26,70 @@ class Framed(Reader):
 
     ``scale``: each channel less its mean, through its standard deviation (both of the training frames), or as it is.
     ``deltas``: the change of each channel since the frame before as a further one.
+    A frame with deltas has twice the channels. ``names``: what the channels are called, or nothing.
     """
 
     def __init__(self, *, scale: Literal["standard", "none"] = "standard", deltas: bool = False) -> None:
         self.settings = {"kind": "frames", "scale": scale, "deltas": deltas}
         self.deltas = deltas
-        self.reader = FrameReader([0.0], [1.0], deltas=deltas)
+        self.mean, self.deviation = np.zeros(1), np.ones(1)
+        self.names: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> int:
+        """Channels of the user's frames."""
+        return len(self.mean)
 
     @property
     def channels(self) -> int:  # type: ignore[override]
-        return self.reader.channels
+        return self.given * (2 if self.deltas else 1)
 
     def learn(self, cells: Iterable[str]) -> None:
-        mean, deviation = moments(read_frames(cell) for cell in cells)
+        self.mean, self.deviation = moments(read_frames(cell) for cell in cells)
         if self.settings["scale"] == "none":
-            mean, deviation = np.zeros_like(mean), np.ones_like(deviation)
-        self.reader = FrameReader(mean.tolist(), deviation.tolist(), deltas=self.deltas)
+            self.mean, self.deviation = np.zeros_like(self.mean), np.ones_like(self.deviation)
 
     def scaled(self, given: Any) -> Numbers:
-        frames = read_frames(given) if isinstance(given, str) else np.asarray(given, np.float32)
-        return self.reader.scaled(frames[:, None] if frames.ndim == 1 else frames)
+        """Float32 [time, channels] of a cell or an array [time, channels], or [time] of one channel; DataError for
+        another number of channels, for no frame and for a number that is not finite."""
+        if isinstance(given, str):
+            return self._scaled(self.checked(read_frames(given)))
+        frames = np.asarray(given, np.float32)
+        frames = frames[:, None] if frames.ndim == 1 else frames
+        if frames.ndim != 2 or frames.shape[1] != self.given or not len(frames):
+            raise DataError(
+                f"frames of shape {list(frames.shape)}; this model reads [time, {self.given}] with at least one frame."
+            )
+        if not np.isfinite(frames).all():
+            raise DataError("it holds a number that is not finite. Fill the gap before.")
+        return self._scaled(frames)
+
+    def checked(self, frames: Numbers) -> Numbers:
+        """The frames, which have as many channels as the training rows; DataError for others."""
+        if frames.shape[1] != self.given:
+            raise DataError(
+                f"{frames.shape[1]} channels where training rows have {self.given}. Each row needs the "
+                "same ones, in the same order."
+            )
+        return frames
+
+    def _scaled(self, frames: Numbers) -> Numbers:
+        found = ((frames - self.mean) / self.deviation).astype(np.float32)
+        if not self.deltas:
+            return found
+        return np.concatenate([found, np.diff(found, axis=0, prepend=found[:1])], axis=1)
 
     def learnt(self) -> Tree:
-        return {"mean": self.reader.mean.tolist(), "deviation": self.reader.deviation.tolist()}
+        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist(), "names": list(self.names)}
 
     def restore(self, tree: Tree) -> None:
-        self.reader = FrameReader(tree["mean"], tree["deviation"], deltas=self.deltas)
+        self.mean, self.deviation = (np.array(tree[name], np.float64) for name in ("mean", "deviation"))
+        self.names = tuple(tree.get("names", ()))
 
     def about(self) -> str:
         more = ", and the change of each" if self.deltas else ""
-        return f"frames, {self.reader.given} channel{'' if self.reader.given == 1 else 's'}{more}"
+        named = f" ({', '.join(self.names)})" if self.names else ""
+        return f"frames, {self.given} channel{'' if self.given == 1 else 's'}{named}{more}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,17 +130,48 @@ class ReadText(Sides):
         return {"source": self.source.about(), "target": self.target.about()}
 
     def read(self, sources: Sequence[Any]) -> list[Numbers]:
-        found = []
-        for place, source in enumerate(sources):
-            try:
-                found.append(self.source.scaled(source))
-            except DataError as error:
-                where = source if isinstance(source, str) and len(source) < 200 else f"source {place}"
-                raise DataError(str(error) if where in str(error) else f"{where}: {error}") from None
-        return found
+        return self.source.read(sources)
 
     def positions(self, row: Numbers) -> int:
         return len(row)
 
     def padded(self, rows: Sequence[Numbers]) -> tuple[np.ndarray, np.ndarray]:
         return self.source.padded(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadLabelSettings(LabelsSettings):
+    """What reads the source. ``separator``: what stands between the labels of a row that may have several, or none;
+    null: a row has one label."""
+
+    source: Annotated[Part, READERS] = "frames"
+
+
+class ReadLabels(LabelSide):
+    """A reader of the source, labels by number: of a whole source, or of frames one for each."""
+
+    settings = ReadLabelSettings
+
+    def __init__(self, source: Reader, labels: Labels) -> None:
+        self.source, self.labels = source, labels
+
+    @classmethod
+    def learn(cls, settings: Mapping[str, Any], rows: Rows, *, each: bool = False) -> ReadLabels:
+        """``each``: a cell of labels holds one for each frame."""
+        source = READERS.build(settings["source"], where="text.source")
+        source.learn(row[0] for row in rows())
+        return cls(source, Labels.learn((row[1] for row in rows()), settings["separator"], ordered=each))
+
+    def fingerprint(self) -> str:
+        return f"{self.source.fingerprint()} {self.labels.fingerprint()}"
+
+    def save(self, folder: str | Path) -> None:
+        self.source.save(Path(folder) / "source.json")
+        self.labels.save(Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> ReadLabels:
+        return cls(Reader.load(Path(folder) / "source.json"), Labels.load(folder))
+
+    def about(self) -> dict[str, str]:
+        return {"source": self.source.about(), "label": self.labels.about()}

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.base.errors import DataError
 from unrolled.base.registry import Registry
 from unrolled.base.settings import Tree
 from unrolled.text.trees import tree_of, write_tree
@@ -30,6 +31,8 @@ class Reader(ABC):
     """How many axes an array has, the last that of channels."""
     counted: ClassVar[int] = 1
     """How many positions of an array count as one symbol, where rows are measured."""
+    weight: ClassVar[int] = 1
+    """How many frames one so counted takes as much room as, in a network."""
     channels: int
     """Numbers of a frame or pixel, as a network reads it."""
 
@@ -53,6 +56,21 @@ class Reader(ABC):
     @abstractmethod
     def about(self) -> str:
         """How it reads, in words."""
+
+    def read(self, sources: Sequence[Any]) -> list[Numbers]:
+        """The arrays of several sources; DataError that says which one cannot be read."""
+        found = []
+        for place, source in enumerate(sources):
+            try:
+                found.append(self.scaled(source))
+            except DataError as error:
+                where = source if isinstance(source, str) and len(source) < 200 else f"source {place}"
+                raise DataError(str(error) if where in str(error) else f"{where}: {error}") from None
+        return found
+
+    def size(self, row: Numbers) -> int:
+        """How long an array is, ``counted`` of its positions as one."""
+        return -(-(row.size // row.shape[-1]) // self.counted)
 
     def encode_ids(self, texts: Sequence[str]) -> list[Any]:
         """What a store keeps of each cell."""

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.workshop.signals import trust
+from unrolled.text.readers import Framed
+from unrolled.workshop.labelling import stretches, trust
 
 
 class Spot(nn.Module):
@@ -36,7 +37,7 @@ def rows() -> list[np.ndarray]:
 
 @pytest.mark.parametrize("looks", [True, False])
 def test_deletion_finds_what_counts_and_whether_attention_does(looks):
-    found = trust(Spot(10, looks), rows(), pieces=24, device="cpu")
+    found = trust(Spot(10, looks), Framed(), [(one, stretches(one, 24)) for one in rows()], part="frame", device="cpu")
     kept = 1 / (1 + np.exp(-8.0))
     lost = 1 - 0.5 / kept
     assert found["deletion"].value == pytest.approx(lost, abs=1e-4) and found["deletion"].cases == 6
@@ -46,5 +47,6 @@ def test_deletion_finds_what_counts_and_whether_attention_does(looks):
 
 
 def test_a_single_frame_has_nothing_to_take_out():
-    found = trust(Spot(0, looks=True), [np.ones((1, 1), np.float32)], pieces=24, device="cpu")
+    one = np.ones((1, 1), np.float32)
+    found = trust(Spot(0, looks=True), Framed(), [(one, stretches(one, 24))], part="frame", device="cpu")
     assert found["deletion"].value is None and "nothing to take out" in found["deletion"].sentence
