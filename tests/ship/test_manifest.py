@@ -51,10 +51,18 @@ def test_an_older_format_goes_through_every_migration(
     save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = save(tmp_path / "m", settings={"width": 5})
+    rewrite(folder, f"format: {FORMAT}", "format: 1")
     monkeypatch.setattr(module, "FORMAT", 3)
     monkeypatch.setitem(module.MIGRATIONS, 1, lambda tree: {"size": tree["width"]})
     monkeypatch.setitem(module.MIGRATIONS, 2, lambda tree: {"model": {"size": tree["size"] + 1}})
     assert read(folder).settings == {"model": {"size": 6}}
+
+
+def test_a_model_that_there_is_no_longer_is_named(save: Save, tmp_path: Path) -> None:
+    folder = save(tmp_path / "m", settings={"model": {"kind": "signal_classifier"}})
+    rewrite(folder, f"format: {FORMAT}", "format: 1")
+    with pytest.raises(DataError, match=r"m: a model 'signal_classifier' of an earlier version.*numbers_to_label now"):
+        read(folder)
 
 
 def test_every_older_format_has_its_migration() -> None:

@@ -18,7 +18,7 @@ FORMAT = 2
 
 
 def _without_signal_classifier(tree: Tree) -> Tree:
-    """Format 2 has no ``signal_classifier``: its weights and its text are laid out otherwise than what labels now."""
+    """Format 2 has no ``signal_classifier``: what labels signals now has other weights and another text side."""
     model = tree.get("model")
     if isinstance(model, dict) and model.get("kind") == "signal_classifier":
         raise DataError(
