@@ -18,7 +18,7 @@ FORMAT = 2
 
 
 def _without_signal_classifier(tree: Tree) -> Tree:
-    """Format 2 has no ``signal_classifier``: what labels signals now has other weights and another text side."""
+    """Format 2 has no ``signal_classifier``: what labels signals now has other weights and another text."""
     model = tree.get("model")
     if isinstance(model, dict) and model.get("kind") == "signal_classifier":
         raise DataError(
