@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+import unrolled
 from unrolled.base.errors import UsageError
 from unrolled.runs import place
 
@@ -116,7 +117,7 @@ def test_a_refused_resume_changes_nothing(trained, run, tmp_path):
 def test_a_stopped_run_is_not_thrown_away(trained, run, tmp_path):
     words = ("train", trained.data, *settings(trained, tmp_path / "m"), *FAST)
     assert run(*words).code == 0
-    assert run(*words).code == 0, "a finished one may be trained anew"
+    assert run(*words, "--replace").code == 0, "a finished one may be trained anew"
     record = tmp_path / "m" / "training" / "run.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"finished": False}))
     before = everything(tmp_path)
@@ -124,6 +125,59 @@ def test_a_stopped_run_is_not_thrown_away(trained, run, tmp_path):
     assert result.code == 2
     assert "holds a run that was stopped. Go on with it by --resume, choose another --out, or remove" in result.err
     assert everything(tmp_path) == before
+
+
+def test_a_trained_model_is_not_replaced_unasked(trained, run, tmp_path):
+    words = ("train", trained.data, *settings(trained, tmp_path / "m"), *FAST)
+    assert run(*words).code == 0
+    (tmp_path / "m-2").mkdir()
+    before = everything(tmp_path)
+    result = run(*words)
+    assert result.code == 2
+    said = (
+        f"{tmp_path}/m: holds a trained model, which training here would replace. Choose another --out ({tmp_path}/m-3"
+    )
+    assert f"{said} is free), go on training it by --resume, or say --replace." in result.err
+    shutil.rmtree(tmp_path / "m" / "training")
+    assert run(*words).code == 2, "a model that was brought here is one too"
+    with pytest.raises(UsageError, match="holds a trained model, which training here would replace"):
+        unrolled.train(trained.data, out=tmp_path / "m", quiet=True)
+    assert everything(tmp_path) == {name: held for name, held in before.items() if "/training/" not in name}
+    assert run(*words, "--replace", "--seed", 5).code == 0
+    assert everything(tmp_path)[f"{tmp_path}/m/model.safetensors"] != before[f"{tmp_path}/m/model.safetensors"]
+
+
+REFUSED = {
+    "a row that cannot be read": ("Where?\n", (), 3, "1 column where 2 are expected"),
+    "sizes that do not fit": ("", ("--set", "model.decoder.attention.kind=dot", "--set", "model.bridge=none"), 2, "["),
+}
+
+
+@pytest.mark.parametrize("cause", REFUSED)
+def test_a_run_that_makes_no_step_leaves_nothing_behind(trained, run, tmp_path, cause):
+    more, words, code, said = REFUSED[cause]
+    data = tmp_path / "data.tsv"
+    data.write_text("".join(trained.data.read_text().splitlines(keepends=True)[:60]) + more)
+    out = tmp_path / "new" / "runs" / "m"
+    before = everything(tmp_path)
+    given = ("train", data, *settings(trained, out), *FAST)
+    result = run(*given, *words)
+    assert (result.code, said in result.err) == (code, True), result.err
+    assert everything(tmp_path) == before and not (tmp_path / "new").exists()
+    assert run("train", trained.data, *settings(trained, out), *FAST).code == 0
+    before = everything(tmp_path)
+    assert run(*given, *words, "--replace").code == code
+    assert everything(tmp_path) == before, "the model and the run before are as they were"
+
+
+def test_a_run_that_is_ended_while_it_is_prepared_leaves_nothing_behind(trained, tmp_path, monkeypatch):
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unrolled.runs.corpus.Corpus.encode", ended)
+    with pytest.raises(KeyboardInterrupt):
+        unrolled.train(trained.data, out=tmp_path / "m", quiet=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_run_in_a_folder_at_a_time(tmp_path, monkeypatch):

@@ -179,8 +179,7 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path, documents):
                 if stop and not resume and isinstance(report, Saved) and report.step == stop:
                     break
             reports.close()
-            if run._lock:
-                run._lock.close()
+            run.ground.close()
         ends.append({key: value.clone() for key, value in run.network.state_dict().items()})
     assert all(ends[0][key].equal(ends[1][key]) for key in ends[0])
 

@@ -126,7 +126,7 @@ def test_a_stopped_run_goes_on_without_the_file_bit_for_bit(folder, tmp_path):
     for report in half.fit():
         if type(report).__name__ == "Saved":
             break
-    half._lock.close()
+    half.ground.close()
     (tmp_path / "v.txt").unlink()
     rest = Run(Sources(), tmp_path / "half", resume=True)
     rest.prepare()

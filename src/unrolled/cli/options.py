@@ -77,6 +77,7 @@ From = Annotated[
     typer.Option("--from", help="Go on from a saved model, with its own vocabulary.", rich_help_panel=HOW),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Train anew where --out holds a trained model already.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="The longest batch through one step: memory and time.")]
 ExplainSettings = Annotated[
     bool, typer.Option("--explain-settings", help="Every setting and where it comes from; no training.")

@@ -38,6 +38,7 @@ def train(
     devices: options.Devices = 1,
     start: options.From = None,
     resume: options.Resume = False,
+    replace: options.Replace = False,
     dry_run: options.DryRun = False,
     explain_settings: options.ExplainSettings = False,
     as_json: options.Json = False,
@@ -59,12 +60,14 @@ def train(
 
         raise typer.Exit(launch(["-m", "unrolled", *sys.argv[1:]], devices))
     from unrolled.data.table import wanted
-    from unrolled.runs import Run, default_name
+    from unrolled.runs import Run, default_name, place
 
     flags = _flags(task, minutes, seed, wanted(columns))
-    place = out or str(Path("runs") / default_name(sources))
+    folder = Path(out) if out else Path("runs") / default_name(sources)
+    if not (resume or replace or dry_run or explain_settings):
+        place.refuse_finished(folder)
     run = Run(
-        sources, place, preset=preset, config=config, flags=flags, assignments=set_ or [], resume=resume, start=start
+        sources, folder, preset=preset, config=config, flags=flags, assignments=set_ or [], resume=resume, start=start
     )
     if explain_settings:
         _explain(run, as_json=as_json)

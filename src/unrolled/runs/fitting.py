@@ -36,7 +36,8 @@ class Estimator(BaseEstimator):
         given: Mapping[str, Any] = MappingProxyType({}),
     ) -> Any:
         """The model that ``rows`` (written as JSON lines) train for ``task``. ``network``, ``given``: the estimator's
-        own parameters of the sections ``model`` and ``task``. What is None is left as preset and settings have it."""
+        own parameters of the sections ``model`` and ``task``. What is None is left as preset and settings have it. A
+        model that ``out`` holds is replaced: an estimator that is fitted again forgets what it was."""
         laid = {
             "task": {"kind": task, **given},
             "train": _given({"minutes": self.minutes, "seed": self.seed}),
@@ -49,7 +50,7 @@ class Estimator(BaseEstimator):
                 for row in rows:
                     file.write(json.dumps(row) + "\n")
             out = Path(self.out) if self.out is not None else Path(folder) / "model"
-            return train(path, preset=self.preset, out=out, settings=settings, quiet=self.quiet)
+            return train(path, preset=self.preset, out=out, settings=settings, replace=True, quiet=self.quiet)
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

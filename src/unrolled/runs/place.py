@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,6 +17,8 @@ from unrolled.base.siblings import clear_abandoned
 from unrolled.ship.folder import TRAINING
 
 LOCK = "lock"
+NEXT = "next"
+"""What a run is prepared in: the folder of the run before stays as it is until there is something in its place."""
 
 
 def read_record(out: Path) -> dict[str, Any]:
@@ -68,18 +73,61 @@ def lock(out: Path) -> TextIO | None:
     return file
 
 
-def clear(out: Path) -> None:
-    """Remove the run in ``out``, if it came to its end. UsageError for one that was stopped: it can go on."""
+def refuse_finished(out: Path) -> None:
+    """UsageError where ``out`` holds a trained model: training there would replace it."""
+    from unrolled.ship.folder import is_model
+
+    if is_model(out) and (_finished(out) or not has_checkpoint(out)):
+        free = next(name for number in count(2) if not (name := out.with_name(f"{out.name}-{number}")).exists())
+        raise UsageError(
+            f"{out}: holds a trained model, which training here would replace. Choose another --out ({free} is free), "
+            "go on training it by --resume, or say --replace."
+        )
+
+
+def refuse_stopped(out: Path) -> None:
+    """UsageError where ``out`` holds a run that was stopped: it can go on."""
     if has_checkpoint(out) and not _finished(out):
         raise UsageError(
             f"{out}: holds a run that was stopped. Go on with it by --resume, choose another --out, or remove "
             f"{out / TRAINING}."
         )
-    for path in (out / TRAINING).iterdir():
-        if path.is_dir():
+
+
+def missing(out: Path) -> list[Path]:
+    """The folders that a run in ``out`` makes, the innermost first."""
+    folder = out / TRAINING
+    return [path for path in (folder, *folder.parents) if not path.exists()]
+
+
+def begin(out: Path) -> Path:
+    """An empty folder in which the next run of ``out`` is prepared."""
+    folder = out / TRAINING / NEXT
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def take_over(out: Path) -> None:
+    """What was prepared takes the place of the run before."""
+    folder = out / TRAINING
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != NEXT:
             shutil.rmtree(path, ignore_errors=True)
-        elif path.name != LOCK:
+        elif path.name not in (NEXT, LOCK):
             path.unlink(missing_ok=True)
+    for path in (folder / NEXT).iterdir():
+        path.replace(folder / path.name)
+    (folder / NEXT).rmdir()
+
+
+def give_up(out: Path, made: Sequence[Path]) -> None:
+    """Remove what was prepared, and the folders ``made`` for it (the innermost first) as far as nothing else is in
+    them."""
+    shutil.rmtree(made[0] if made else out / TRAINING / NEXT, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for path in made[1:]:
+            path.rmdir()
 
 
 def _finished(out: Path) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import SettingsError, UnrolledError, UsageError, known
 from unrolled.base.settings import merge
@@ -19,6 +18,7 @@ from unrolled.runs import place
 from unrolled.runs.choosing import choose
 from unrolled.runs.contextual import with_contextual
 from unrolled.runs.corpus import Corpus
+from unrolled.runs.ground import Ground
 from unrolled.runs.vectors import with_vectors
 from unrolled.ship.folder import TRAINING
 from unrolled.tasks import TASKS, Carried, Task, Validation
@@ -84,30 +84,37 @@ class Run:
             self.plan.settings["train"]["stop_on"] = self.task.stop_on
         _refuse_unknown_score(self.plan.settings["train"]["stop_on"], self.task)
         self.seconds = 0.0
-        self._lock: TextIO | None = None
 
     # --- before training ------------------------------------------------------------------------------------------
 
     def prepare(self, *, keep: bool = True) -> None:
         """Learn the vocabulary, encode the data, build the network; every process of a run calls it.
 
-        Without ``keep`` nothing in ``out`` is written or removed.
+        Without ``keep`` nothing in ``out`` is written or removed; where it raises, ``out`` is as it was before.
         """
-        import torch
 
         from unrolled.train.devices import join
 
         train = self.plan.settings["train"]
         self.world = join(train["device"], train["timeout"])
-        if self.world.first:
-            place.refuse_strange(self.out)
-        if not keep:
-            self._step_aside()
-        elif self.world.first:
-            self._lock = place.lock(self.out)
-            if not self.resume:
-                place.clear(self.out)
-                self._write_record()
+        self.ground = Ground(self.out, self.world, keep=keep, resume=self.resume)
+        self.folder = self.ground.folder
+        with self.ground.given_up():
+            self._make()
+            if self.ground.settle():
+                self.folder = self.ground.folder
+                self._open_corpus()
+                if self.world.first:
+                    self._write_record()
+
+    def _open_corpus(self) -> None:
+        self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
+        self.text = self.corpus.open_text()
+
+    def _make(self) -> None:
+        """Text, rows and network, in ``folder``."""
+        import torch
+
         self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
         if self.world.first and not (self.resume and (self.folder / "text").is_dir()):
             self.corpus.learn_text(load(self.start, device="cpu").text if self.start else None)
@@ -116,24 +123,16 @@ class Run:
         if self.world.first:
             self.corpus.encode()
         self.world.tell(None)
-        torch.manual_seed(train["seed"])
+        torch.manual_seed(self.plan.settings["train"]["seed"])
         self.network: nn.Module = build_network(self.task, self.plan.settings["model"], self.text)
         self.corpus.put_vectors(self.network)
         if self.start:
             self.network.load_state_dict(load(self.start, device="cpu").network.state_dict())
+        self.corpus.batches()  # refuses rows of which none is short enough
 
     def _write_record(self, *, finished: bool = False) -> None:
         record = {"sources": self.sources.files(), "settings": self.plan.settings, "start": self.start}
         place.write_record(self.out, record | {"finished": finished})
-
-    def _step_aside(self) -> None:
-        """Go on in a folder that is removed with this object; a vocabulary that is resumed comes along."""
-        if self.world.first:
-            self._aside = tempfile.TemporaryDirectory(prefix="unrolled-")
-            for name in ("text", "vectors"):
-                if self.resume and (self.folder / name).is_dir():
-                    shutil.copytree(self.folder / name, Path(self._aside.name) / name)
-        self.folder = Path(self.world.tell(self._aside.name if self.world.first else ""))
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -171,10 +170,14 @@ class Run:
         """Train to the end, report by report."""
         from unrolled.train.reports import Stopped
 
-        trainer = self.trainer()
-        validate = self._validation(trainer.autocast)
+        with self.ground.given_up():
+            trainer = self.trainer()
+            validate = self._validation(trainer.autocast)
+            reports = trainer.fit(self.corpus.batches(), validate, resume=self.resume)
+            first = next(reports)
+        self.ground.stay()
         noted = not self.resume
-        for report in trainer.fit(self.corpus.batches(), validate, resume=self.resume):
+        for report in chain([first], reports):
             if not noted and self.world.first:  # not before the checkpoint was taken up: it may be refused
                 self._write_record()
             noted = True
@@ -216,8 +219,7 @@ class Run:
         }
         model.save(self.out)
         self._write_record(finished=True)
-        if self._lock is not None:
-            self._lock.close()
+        self.ground.close()
         return model
 
     def facts(self) -> dict[str, Any]:
@@ -262,18 +264,21 @@ def train(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     resume: bool = False,
+    replace: bool = False,
     quiet: bool = False,
 ) -> Model:
     """Train on the user's data and return the saved model: the whole of ``unrolled train`` in one call.
 
     ``task`` is what the data look like where neither it nor a preset says. ``settings`` is a tree over the preset's,
-    e.g. ``{"train": {"minutes": 3}}``. ``out`` is the model's folder, by default ``runs/NAME`` after the data. Progress
-    goes to stderr unless ``quiet``.
+    e.g. ``{"train": {"minutes": 3}}``. ``out`` is the model's folder, by default ``runs/NAME`` after the data;
+    UsageError where it holds a trained model, unless ``replace``. Progress goes to stderr unless ``quiet``.
     """
     if not isinstance(settings, Mapping | None):
         raise UsageError("train: settings is a tree of settings, e.g. {'train': {'minutes': 3}}.")
     given = sources or Sources(data=str(data) if data is not None else None)
     where = Path(out) if out is not None else Path("runs") / default_name(given)
+    if not (resume or replace):
+        place.refuse_finished(where)
     flags = merge([("task", {"task": {"kind": task.replace("-", "_")}} if task else {}), ("settings", settings or {})])[
         0
     ]
