@@ -72,3 +72,27 @@ def test_a_column_that_there_is_not_is_named(tmp_path):
     path = written(tmp_path / "a.parquet", {"tokens": WORDS, "ner_tags": TAGS})
     with pytest.raises(UsageError, match=r"no column is called 'nope'. Known: ner_tags, tokens"):
         open_table(path, columns="tokens,nope")
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        ("token,ner_tags", r"no column is called 'token'. Did you mean 'tokens'\? Known: id, ner_tags, tokens"),
+        ("tokens,ner_tag", r"no column is called 'ner_tag'. Did you mean 'ner_tags'\? Known: id, ner_tags, tokens"),
+        (
+            "id,tokens",
+            r"the column 'tokens' is list.*, and a text is expected. Columns with text are id; of a table of",
+        ),
+    ],
+)
+def test_a_wrong_name_among_columns_of_lists_is_named_with_the_nearest(tmp_path, columns, message):
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["1", "2"], "tokens": WORDS[:2], "ner_tags": TAGS[:2]}), path)
+    with pytest.raises(UsageError, match=message):
+        open_table(path, columns=columns)
+    pyarrow.parquet.write_table(pyarrow.table({"numbers": [[0.5], [1.5]]}), path)
+    with pytest.raises(UsageError, match=r"no column is called 'number'. Did you mean 'numbers'"):
+        open_table(path, columns="number")

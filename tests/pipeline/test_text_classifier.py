@@ -263,7 +263,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
     while not any((tmp_path / "parts" / "training" / "checkpoints").glob("step-*")):
         next(reports)
     reports.close()
-    run._lock.close()
+    run.ground.close()
     again = train(out=tmp_path / "parts", resume=True, quiet=True)
     lines = [text for _, text in rows(10, 11)]
     assert np.array_equal(again.probabilities(lines), whole.probabilities(lines))

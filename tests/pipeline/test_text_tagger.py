@@ -170,6 +170,17 @@ def test_wrong_data_is_named_with_its_place(tmp_path, text, settings, said):
         train(tmp_path / "bad.conll", out=tmp_path / "out", settings={"task": {"kind": "tag"} | settings}, quiet=True)
 
 
+def test_evaluate_names_the_line_of_a_broken_tag(folder, tmp_path, run):
+    bad = tmp_path / "bad.txt"
+    bad.write_text("Ann x B-PER\nran x O\n\nand x O\nBob x I-PER\n")
+    result = run("evaluate", folder / "names", bad)
+    assert result.code == 3 and f"{bad}:5: I-PER after O, which iob2 does not allow. Repair the tag" in result.err
+    rows = tmp_path / "bad.jsonl"
+    rows.write_text('{"tokens": ["ran", "Bob"], "tags": ["O", "I-PER"]}\n')
+    result = run("evaluate", folder / "names", rows)
+    assert result.code == 3 and f"{rows}:1, word 2: I-PER after O" in result.err
+
+
 def test_a_tag_that_training_never_had_and_an_empty_split(tmp_path, folder):
     from unrolled.workshop.sources import Sources
 

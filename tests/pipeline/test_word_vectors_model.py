@@ -191,7 +191,7 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(folder, tmp_path):
     for report in half.fit():
         if type(report).__name__ == "Validated":
             break
-    half._lock.close()
+    half.ground.close()
     rest = Run(Sources(), tmp_path / "half", resume=True)
     rest.prepare()
     list(rest.fit())

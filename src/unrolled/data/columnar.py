@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unrolled.base.errors import DataError
+from unrolled.base.errors import DataError, UsageError
 from unrolled.data.columnar_lists import lists_of, sentence_table
 from unrolled.data.jsonlines import guess_keys
 from unrolled.data.opening import MAX_LINE, Report, Wrong, blocks, is_gzip
@@ -96,12 +96,12 @@ def arrow_table(
     if sentences is not None:
         return sentence_table(path, sentences, lambda names: _checked(path, batches(names)), files, mark)
     names = [name for field in schema for name in _names(field, "")]
+    chosen = wanted(columns)
+    _refuse_others(path, names, schema, chosen or [])
     if not names:
-        select(path, schema.names, wanted(columns) or [])  # of columns that there are not, that is said
         raise DataError(
             f"{path}: no column holds text, numbers or labels. Columns: {', '.join(schema.names) or 'none'}."
         )
-    chosen = wanted(columns)
     taken = guess_keys(names) if chosen is None else tuple(names[index] for index in select(path, names, chosen))
     guessed = [f"Of the columns {listed(names)} these are taken: {listed(taken)}."] if chosen is None else []
     labels = _class_labels(schema)
@@ -120,6 +120,19 @@ def arrow_table(
                     report(Wrong(path, place, *problem))
 
     return Table(path, taken, read, format, files, guessed, mark)
+
+
+def _refuse_others(path: Path, names: list[str], schema: Any, chosen: Sequence[str | int]) -> None:
+    """UsageError for a column that is not there, or that cannot be text."""
+    asked = [one for one in chosen if isinstance(one, str)]
+    select(path, list(dict.fromkeys([*names, *schema.names])), [*asked])
+    other = next((one for one in asked if one not in names), None)
+    if other is not None:
+        texts = f"Columns with text are {listed(names)}" if names else "No column holds text"
+        raise UsageError(
+            f"{path}: the column '{shown(other)}' is {schema.field(other).type}, and a text is expected. {texts}; of a "
+            "table of sentences name the words and their tags, two columns of lists."
+        )
 
 
 def _names(field: Any, before: str) -> list[str]:

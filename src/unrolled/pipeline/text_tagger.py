@@ -16,8 +16,7 @@ from unrolled.data.sentences import cells
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.pipeline.tag_tables import TagTable, compare_spans, compare_words
 from unrolled.pipeline.tagged_files import pieces
-from unrolled.tasks.base import texts_of
-from unrolled.tasks.tag import Tag, check_tags
+from unrolled.tasks.tag import Tag, check_scheme, check_tags
 from unrolled.text.kinds import read_words
 from unrolled.text.spans import Span
 from unrolled.workshop import arguments
@@ -175,9 +174,14 @@ class TextTagger(Model):
         return Tested(self.evaluate(sentences, tags), len(sentences))
 
     def _rows(self, part: Part) -> tuple[list[list[str]], list[list[str]]]:
-        """Words and tags of each sentence."""
-        rows = texts_of(part)
-        return [cells(row[0]) for row in rows], [cells(row[1]) for row in rows]
+        """Words and tags of each sentence; DataError with the line of a tag that breaks the scheme."""
+        words, tags, scheme = [], [], self.text.tags.scheme
+        for row in part.rows():
+            words.append(cells(row.fields[0]))
+            tags.append(cells(row.fields[1]))
+            if scheme is not None:
+                check_scheme(part, row.place, tags[-1], scheme)
+        return words, tags
 
     def promises(self, file: str | None, count: int) -> list[Promise]:
         given = (

@@ -133,6 +133,9 @@ class Task(ABC, Generic[T]):
     instead: ClassVar[str] = ""
     """Ends the sentence about a table that has too few columns: what else can be given."""
 
+    unused: ClassVar[Mapping[str, str]] = {}
+    """Settings that every task has and that mean nothing here, each with the reason: who sets one is told."""
+
     plain: ClassVar[bool] = False
     """A file whose name tells no format is read as running text, whatever it looks like."""
 

@@ -80,6 +80,9 @@ class Forecast(Task[SeriesText]):
     stop_on = "loss"
     measures = ("loss",)
     unit = "numbers"
+    unused = dict.fromkeys(
+        ("data.max_length", "data.too_long"), "series of any length are read in windows of task.context steps."
+    )
     manual = Manual(
         commands=(
             "unrolled predict {} series.csv",

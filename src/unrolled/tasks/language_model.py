@@ -59,6 +59,10 @@ class LanguageModelling(Task[RunningText]):
     stop_on = "loss"
     measures = ("loss", "perplexity")
     unsized = {"text": {"tokenizer": {"kind": "bpe"}}}
+    unused = dict.fromkeys(
+        ("data.max_length", "data.too_long"),
+        "a language model reads on through texts of any length, task.steps symbols at a time.",
+    )
     plain = True
     manual = Manual(
         commands=(

@@ -164,7 +164,7 @@ class Tag(Task[TaggedText]):
         scheme = self._scheme(tags)
         if scheme is not None:
             for place, sentence in zip(found, tags, strict=True):
-                _check_scheme(part, place, sentence, scheme)
+                check_scheme(part, place, sentence, scheme)
         text = TaggedText.of(settings, words, tags, scheme)
         names = text.tags.kinds
         if len(names) < (2 if scheme is None else 1):
@@ -260,7 +260,8 @@ def check_tags(part: Part, row: int, tags: Sequence[str], known: Tags) -> None:
         raise
 
 
-def _check_scheme(part: Part, row: int, tags: Sequence[str], scheme: Scheme) -> None:
+def check_scheme(part: Part, row: int, tags: Sequence[str], scheme: Scheme) -> None:
+    """DataError with the file and line of a tag that ``scheme`` does not allow where it stands."""
     try:
         spans_of(tags, scheme)
     except DataError:

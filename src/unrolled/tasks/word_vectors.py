@@ -61,6 +61,9 @@ class WordVectorsTask(Task[CountedText]):
     preset = "skip-gram"
     stop_on = "loss"
     measures = ("loss",)
+    unused = dict.fromkeys(
+        ("data.max_length", "data.too_long"), "word vectors are learnt window by window, from lines of any length."
+    )
     plain = True
     manual = Manual(
         commands=(

@@ -58,6 +58,10 @@ def task_of(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> str | None:
     return kind
 
 
+SET = ("preset ", "file ", "flag")
+"""How origins begin of what somebody has set."""
+
+
 def data_of(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Tree:
     """The complete section ``data`` of the layers, which does not depend on the task."""
     from unrolled.data.settings import DataSettings
@@ -78,6 +82,10 @@ def plan(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Plan:
     # What a section is where nothing says, so that ``model: {dropout: 0}`` needs no kind.
     kinds: Tree = {"task": {"kind": task_of(layers) or USUAL_TASK}, "model": {"kind": task.models[0]}}
     tree, origins = merge([("default", kinds), *layers])
+    for setting, why in task.unused.items():
+        if origins.get(setting, "").startswith(SET):
+            section, _, name = setting.partition(".")
+            raise SettingsError(f"[{setting}] {tree[section][name]} was given, and {why} Leave it out.")
     return Plan(complete_tree(tree), origins)
 
 
