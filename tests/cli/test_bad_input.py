@@ -256,3 +256,36 @@ def test_random_settings_never_end_in_a_traceback(trained, run, tmp_path, tree):
     config.write_text(json.dumps(tree))
     result = run("train", trained.data, "--config", config, "--out", tmp_path / "m", "--explain-settings")
     assert result.code in (0, 2) and "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("verb", ["score", "evaluate", "train", "check"])
+def test_standard_input_is_refused_in_one_way_where_data_are_read_twice(trained, run, verb):
+    words = (verb, "-") if verb in ("train", "check") else (verb, trained.folder, "-")
+    result = run(*words)
+    assert result.code == 2
+    assert (
+        "-: data are read more than once, and standard input cannot be. Write them to a file and name it." in result.err
+    )
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (("predict", "MODEL", ""), "'' was given where a file is expected. Name one."),
+        (("score", "MODEL", ""), "DATA: '' was given where a file is expected"),
+        (("evaluate", "MODEL", ""), "DATA: '' was given where a file is expected"),
+        (("predict", "", "x.txt"), "load: folder is ''; a path is wanted"),
+        (("describe", ""), "load: folder is ''; a path is wanted"),
+        (("check", ""), "DATA: '' was given"),
+        (("train", ""), "DATA: '' was given"),
+        (("train", "DATA", "--valid", ""), "--valid: '' was given"),
+        (("train", "--source", "DATA", "--target", ""), "--target: '' was given"),
+        (("train", "DATA", "--out", ""), "--out: '' was given where a folder is expected"),
+    ],
+)
+def test_an_empty_path_is_no_folder(trained, run, tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    given = {"MODEL": trained.folder, "DATA": trained.data}
+    result = run(*(given.get(word, word) for word in words))
+    assert (result.code, says in result.err) == (2, True), result.err
+    assert not list(tmp_path.iterdir())

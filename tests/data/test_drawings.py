@@ -132,7 +132,7 @@ def test_a_wrong_line_of_strokes_is_named_and_nothing_else_is_lost(tmp_path, bad
         ({"points": [[[1, 2, 0], [3, 4, 0]]]}, r":1: no point lifts the pen: a stroke without an end\. Set the pen"),
         ({"points": [[[1, 2, 1], [3, 4, 0]]]}, r":1: the last point leaves the pen on the paper: a stroke without"),
         ({"points": [[[1, 2, 5], [3, 4, 1]]]}, r":1: point 1: the pen is 5; it must be 0 .* or 1"),
-        ({"points": [[[np.nan, 2, 0], [3, 4, 1]]]}, r":1: channel 1, frame 1: 'nan' is no finite number"),
+        ({"points": [[[np.nan, 2, 0], [3, 4, 1]]]}, r":1: point 1, x: 'nan' is no finite number"),
         ({"points": [[[1, 2, 1]]], "lengths": [0]}, r":1: the drawing is empty"),
         ({"points": [[[1, 2, 1]]], "lengths": [3]}, r":1: a length of 3; it must be 1 to 1"),
         ({"points": [[[1, 2]]]}, r"points are int64 \[1, 1, 2\]; they must be numbers \[rows, time, 3\]"),
@@ -230,14 +230,12 @@ def test_saved_and_loaded(tmp_path):
     "given", ["abc", 3, [], np.zeros((3, 2)), [np.zeros((0, 2))], [[[1, 2, 3, 4]]], np.zeros((0, 3))]
 )
 def test_what_is_no_drawing_is_refused(given):
-    with pytest.raises(
-        UsageError, match=r"one is neither an array \[points, 3\] of \(dx, dy, pen\) nor a list of strokes"
-    ):
-        as_drawing(given, "one")
+    with pytest.raises(UsageError, match=r"neither an array \[points, 3\] of \(dx, dy, pen\) nor a list of strokes"):
+        as_drawing(given)
 
 
 def test_a_single_point_is_a_drawing():
-    assert as_drawing([[[3, 4]]], "one").tolist() == [[3, 4, 2]]
-    assert as_drawing(np.array([[3.0, 4.0, 2.0]]), "one").tolist() == [[3, 4, 2]]
-    with pytest.raises(DataError, match=r"one: stroke 1, point 1: a number is not finite"):
-        as_drawing([[[np.inf, 4]]], "one")
+    assert as_drawing([[[3, 4]]]).tolist() == [[3, 4, 2]]
+    assert as_drawing(np.array([[3.0, 4.0, 2.0]])).tolist() == [[3, 4, 2]]
+    with pytest.raises(DataError, match=r"^stroke 1, point 1: a number is not finite"):
+        as_drawing([[[np.inf, 4]]])

@@ -209,7 +209,12 @@ def test_where_densities_are_right_half_of_the_points_are_in_the_densest_half(mo
             DataError,
             r"score: drawing 0: point 1: the pen moves by 1e\+09",
         ),
-        (lambda m: m.generate(1, prompt="x"), UsageError, r"generate: prompt is neither an array"),
+        (
+            lambda m: m.score([[[[0, np.nan]]]]),
+            DataError,
+            r"^score: drawing 0: stroke 1, point 1: a number is not finite",
+        ),
+        (lambda m: m.generate(1, prompt="x"), UsageError, r"^generate: prompt: it is neither an array"),
         (lambda m: m.predict([]), UsageError, r"predict: .* does not predict \(it goes on from a drawing: generate"),
         (lambda m: next(m.show_generate("", to="x.pdf")), UsageError, r"x.pdf: ends in '.pdf'.*Known: .svg, .png"),
         (lambda m: m.show_explain("a.jsonl#0"), UsageError, r"after # the number of a drawing is expected, from 1"),

@@ -73,3 +73,13 @@ def test_clones_and_parameters():
 def test_what_is_no_series_is_refused(y, X, error, message):
     with pytest.raises(error, match=message):
         Forecaster(6, settings=SMALL).fit(y, X)
+
+
+def test_errors_name_the_argument_and_no_file_that_nobody_gave():
+    gap = wave()
+    gap[7] = np.nan
+    with pytest.raises(DataError, match=r"^fit: y\[7\]: the value of 'y0' is missing\."):
+        Forecaster(6, settings=SMALL).fit(gap)
+    with pytest.raises(DataError, match=r"^fit: y: the longest series has 72 steps; .*horizon") as caught:
+        Forecaster(60, settings=SMALL).fit(wave())
+    assert ".jsonl" not in str(caught.value)

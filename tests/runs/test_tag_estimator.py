@@ -59,5 +59,11 @@ def test_wrong_data_is_said(data):
         unrolled.Tagger().fit([["a"], ["b", "c"]], [["X"], ["Y"]])
     with pytest.raises(UsageError, match=r"X is the text|sentences is the text 'ab'"):
         unrolled.Tagger().fit("ab", ["x", "y"])
-    with pytest.raises(DataError, match=r"line.*|train.jsonl:1, word 2: I-x after O"):
+    with pytest.raises(DataError, match=r"^fit: X\[\d\], word 2: I-x after O"):
         unrolled.Tagger().fit([["a", "b"], ["c", "d"]] * 9, [["O", "I-x"], ["B-x", "I-x"]] * 9)
+
+
+def test_a_sentence_without_words_counts_where_an_error_says_which():
+    sentences, tags = [["a", "b"], [], ["c", "d"]] * 3, [["O", "O"], [], ["O", "I-x"]] * 3
+    with pytest.raises(DataError, match=r"^fit: X\[2\], word 2: I-x after O"):
+        unrolled.Tagger().fit(sentences, tags)

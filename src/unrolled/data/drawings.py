@@ -13,7 +13,7 @@ from unrolled.data.opening import Report, Wrong
 from unrolled.data.signals import SEQUENCES, gathered
 from unrolled.data.strokes import ABSOLUTE, COLUMNS, LABELS, OFFSET
 from unrolled.data.table import Row, Table, arranged, listed
-from unrolled.text.drawings import checked
+from unrolled.text.drawings import POINT, checked
 from unrolled.text.frames import read_frames, written
 
 Coordinates = Literal["absolute", "offset"]
@@ -73,7 +73,7 @@ def drawn(table: Table, coordinates: Coordinates | None = None, *, whole: bool =
 
 def _offsets(cell: str, *, absolute: bool, strokes: bool, whole: bool) -> str:
     """The cell with steps in place of places, and pens in place of numbers of strokes; checked."""
-    frames = read_frames(cell).astype(np.float64)
+    frames = read_frames(cell, POINT).astype(np.float64)
     if frames.shape[1] != 3:
         raise DataError(f"{frames.shape[1]} numbers a point where 3 are expected: x, y and pen.")
     if absolute:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from unrolled.base.errors import DataError
 from unrolled.data.encodings import BOM
-from unrolled.data.opening import MAX_LINE, read_lines
+from unrolled.data.opening import MAX_LINE, from_file, read_lines
 
 
 def lines_of(path: str | Path) -> Iterator[str]:
@@ -19,7 +19,7 @@ def lines_of(path: str | Path) -> Iterator[str]:
     if str(path) == "-":
         yield from _standard_input()
         return
-    for _, text in read_lines(Path(path)):
+    for _, text in read_lines(from_file(path)):
         yield text or ""
 
 

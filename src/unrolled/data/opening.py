@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from unrolled.base.errors import DataError
+from unrolled.base.errors import DataError, UsageError
 from unrolled.data import encodings
 
 MAX_LINE = 500_000
@@ -49,6 +49,17 @@ Report = Callable[[Wrong], None]
 def refuse(wrong: Wrong) -> None:
     """Raise the wrong line as DataError."""
     raise DataError(str(wrong))
+
+
+def from_file(given: str | Path, what: str = "data") -> Path:
+    """``given`` as a path; UsageError for an empty one and for standard input, as what is read more than once."""
+    if str(given) == "":
+        raise UsageError("'' was given where a file is expected. Name one.")
+    if str(given) == "-":
+        raise UsageError(
+            f"-: {what} are read more than once, and standard input cannot be. Write them to a file and name it."
+        )
+    return Path(given)
 
 
 def regular_file(path: Path) -> Path:

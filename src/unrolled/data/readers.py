@@ -9,7 +9,7 @@ from unrolled.data.cloze import open_question_folder
 from unrolled.data.files import FORMATS, named_format, open_file
 from unrolled.data.folders import open_folder
 from unrolled.data.formats import open_parallel
-from unrolled.data.opening import reason
+from unrolled.data.opening import from_file, reason
 from unrolled.data.strokes import open_points, parts_in
 from unrolled.data.table import Columns, Row, Table, shown
 
@@ -29,7 +29,7 @@ def open_table(path: str | Path, *, columns: Columns = None, format: str | None 
         if len(found) > 1:
             found[split].guessed.append(f"Taken is {split}, of {', '.join(found)}.")
         return found[split]
-    return open_file(Path(path), columns, format)
+    return open_file(from_file(path), columns, format)
 
 
 def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
@@ -41,7 +41,7 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
     """
     from unrolled.data import hub, referenced
 
-    here = Path(path)
+    here = from_file(path)
     try:
         folder = here.is_dir()
         name = not folder and hub.is_hub_name(str(path))

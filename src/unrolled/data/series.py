@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.base.errors import DataError, UsageError
-from unrolled.data.opening import Report, Wrong, refuse
+from unrolled.base.errors import DataError
+from unrolled.data.opening import Report, Wrong, from_file, refuse
 from unrolled.data.resampling import resampled
 from unrolled.data.series_columns import EMPTY, Columns, Missing, Wanted, columns_of
 from unrolled.data.table import Row, Table, is_number, listed
@@ -219,6 +219,4 @@ def file_of(path: str | Path, wanted: Wanted, clock: Clock | None = None) -> Tab
     """The series of a file."""
     from unrolled.data.readers import open_table
 
-    if str(path) == "-":
-        raise UsageError("series are read from a file (.csv, .parquet, …), not from standard input.")
-    return gathered(open_table(Path(path)), wanted, clock)
+    return gathered(open_table(from_file(path, "series")), wanted, clock)

@@ -12,6 +12,7 @@ import numpy as np
 from unrolled.base.errors import DataError, UsageError
 from unrolled.data.endings import kind_of
 from unrolled.data.lines import lines_of
+from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
 from unrolled.data.referenced import files_in
@@ -49,7 +50,7 @@ class Captioner(Describer):
     def sources_in(self, file: str) -> Iterator[str]:
         """Of an image itself, of a folder its images by name, of a table the images that it names, of a text file (or
         ``-``) the path in each line."""
-        path = Path(file)
+        path = Path(file) if file == "-" else from_file(file)
         if file != "-" and path.is_dir():
             found = files_in(path, "image")
             if not found:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unrolled.base.errors import DataError, UsageError, known
+from unrolled.base.errors import DataError, UnrolledError, UsageError, known
 from unrolled.data.drawings import drawn
+from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
+from unrolled.pipeline.drawing_tables import ScoredDrawing, beside, summed
 from unrolled.pipeline.model import ROUND, TRAINED, Evaluated, Model, Shown, Tested
 from unrolled.pipeline.numbered import Named, nth
-from unrolled.tasks.drawing_scores import Tally, difference, protocol_of
+from unrolled.tasks.drawing_scores import Tally, protocol_of
 from unrolled.tasks.handwriting import HandwritingTask
 from unrolled.text.drawings import END, Drawing, as_drawing, read_drawing
 from unrolled.workshop import arguments
@@ -35,16 +38,13 @@ LENGTH = 1000
 """Points that a drawing has at most, where nothing is said."""
 
 
-class ScoredDrawing(NamedTuple):
-    """A drawing, as the model finds it."""
-
-    log_probs: np.ndarray  # float64 [points], nats: the log density of each step and the pen's log-probability
-    label: str
-    place: int = 1  # the 1-based line or row where it stands
-
-    @property
-    def log_prob(self) -> float:
-        return float(self.log_probs.sum())
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """What is wrong inside is said with ``where`` it is, once."""
+    try:
+        yield
+    except UnrolledError as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 @TRAINED.register("handwriting")
@@ -99,7 +99,8 @@ class HandwritingModel(Model):
         most = arguments.count("generate", "length", length)
         begin = np.zeros((0, 3), np.float32)
         if prompt is not None:
-            begin = self.text.drawings.scaled(as_drawing(prompt, "generate: prompt", whole=False))
+            with _named("generate: prompt"):
+                begin = self.text.drawings.scaled(as_drawing(prompt, whole=False))
         numbers = [self._number("generate", name) for name in names]
         found = draw(self.network, begin, numbers, Draws(most, temperature, bias, seed), device=self.device)
         return [
@@ -173,10 +174,8 @@ class HandwritingModel(Model):
             raise UsageError(f"{verb}: {len(drawings)} drawings and {len(names)} labels; give as many of both.")
         rows = []
         for place, (one, name) in enumerate(zip(drawings, names, strict=True)):
-            try:
-                points = self.text.drawings.scaled(as_drawing(one, f"{verb}: drawing {place}"))
-            except DataError as error:
-                raise DataError(f"{verb}: drawing {place}: {error}") from None
+            with _named(f"{verb}: drawing {place}"):
+                points = self.text.drawings.scaled(as_drawing(one))
             rows.append(Inked(points, self._number(verb, name)))
         return rows, names
 
@@ -202,9 +201,7 @@ class HandwritingModel(Model):
         return len(self.text.labels) > 0
 
     def _part(self, file: str, *, whole: bool = True) -> Part:
-        if file == "-":
-            raise UsageError("drawings are read from a file (.jsonl, .npz, .csv), not from standard input.")
-        table = drawn(open_table(Path(file)), self.task.coordinates, whole=whole)
+        table = drawn(open_table(from_file(file, "drawings")), self.task.coordinates, whole=whole)
         return Part(table, (0, 1))
 
     def _tally(self, part: Part) -> Tally:
@@ -280,9 +277,7 @@ class HandwritingModel(Model):
                 tree |= {"log_probs": one.log_probs.tolist()} if tokens else {}
                 yield Shown(f"{total:.4f}\t{points}\t{-total / points:.4f}", tree)
         scores = tally.scores(protocol_of(self.text.drawings))
-        tree = {"log_prob": tally.log_prob, "drawings": tally.count, "points": tally.points}
-        tree |= {one.name: one.value for one in scores} | {"protocol": scores[0].protocol}
-        yield Shown("", tree, tuple(f"{one.name} {one.value:.4f} ({one.protocol})" for one in scores))
+        yield Shown("", summed(tally, scores), tuple(f"{one.name} {one.value:.4f} ({one.protocol})" for one in scores))
 
     def show_evaluate(self, part: Part, *, compare: Model | None = None) -> Evaluated:
         """Scores; with ``compare`` another model's beside them, and the difference over the same drawings."""
@@ -293,15 +288,8 @@ class HandwritingModel(Model):
         if not isinstance(compare, HandwritingModel):
             raise UsageError(f"evaluate: --compare is a model of the task '{compare.kind}', this one of drawings.")
         other = compare._tally(part)
-        rows = [
-            {"model": name, **{one.name: one.value for one in found}}
-            for name, found in (("this", scores), ("other", other.scores(protocol_of(compare.text.drawings))))
-        ]
-        tables = {
-            "compare": ("Side by side", rows),
-            "difference": ("This less the other, over the same drawings", [difference(mine, other)._asdict()]),
-        }
-        return Evaluated(scores, mine.count, tables=tables)
+        others = other.scores(protocol_of(compare.text.drawings))
+        return Evaluated(scores, mine.count, tables=beside(mine, other, scores, others))
 
     def show_embed(
         self, file: str | None, *, to: str | None = None, kind: str | None = None, side: str | None = None

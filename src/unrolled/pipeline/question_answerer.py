@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError, known
 from unrolled.base.protocol import UNKNOWN
+from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
 from unrolled.data.questions import NOWHERE, UNANSWERED, Question, fault, place_of, question_of, questions
 from unrolled.data.readers import open_table
@@ -256,6 +256,4 @@ class QuestionAnswerer(Model):
 
     @staticmethod
     def _table(file: str) -> Table:
-        if file == "-":
-            raise UsageError("questions are read from a file, not from standard input: stories.txt, questions.jsonl.")
-        return questions(open_table(Path(file)), answered=False)
+        return questions(open_table(from_file(file, "questions")), answered=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError, known
+from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
 from unrolled.pipeline.model import TRAINED, Evaluated, Model, Shown, Tested
@@ -118,9 +119,8 @@ class SeriesModel(Model):
 
     def series_of(self, data: str | Path) -> list[Series]:
         """The series of a file; DataError where there is none."""
-        if arguments.place("series", "data", data) == "-":
-            raise UsageError("series are read from a file (.csv, .parquet, …), not from standard input.")
-        found = [read_series(row.fields) for row in self.task.adapt(open_table(Path(data))).rows()]
+        file = from_file(arguments.place("series", "data", data), "series")
+        found = [read_series(row.fields) for row in self.task.adapt(open_table(file)).rows()]
         if not found:
             raise DataError(f"{data}: there is no series in it.")
         return found

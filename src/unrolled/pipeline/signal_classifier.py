@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
+from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
 from unrolled.data.signals import arranged
@@ -85,13 +85,11 @@ class SignalModel(ReadLabelModel):
 
     def sources_in(self, file: str) -> Iterator[np.ndarray]:
         """The sequences of a file, one after the other."""
-        if file == "-":
-            raise UsageError("sequences are read from a file (.ts, .npz, .csv), not from standard input.")
         for row in self._table(file).rows():
             yield self._placed(file, row)
 
     def _table(self, file: str) -> Table:
-        return arranged(self.task.adapt(open_table(Path(file))), self.text.source.names)
+        return arranged(self.task.adapt(open_table(from_file(file, "sequences"))), self.text.source.names)
 
     def _placed(self, file: str, row: Row) -> np.ndarray:
         try:

@@ -12,7 +12,7 @@ from unrolled.base.errors import DataError, SettingsError, UsageError
 from unrolled.data import conll
 from unrolled.data.files import guess_format, open_file
 from unrolled.data.lines import lines_of
-from unrolled.data.opening import open_bytes, regular_file
+from unrolled.data.opening import from_file, open_bytes, regular_file
 from unrolled.data.sentences import SENTENCES
 from unrolled.data.tagged_json import Unusable, parse
 from unrolled.tasks.tag import Tag
@@ -37,7 +37,7 @@ def pieces(file: str, task: Tag, *, spans: bool, spaces: bool = False) -> Iterat
     the tags write some). A row of Parquet becomes a JSON line of words and tags. Of plain lines the words are cut out,
     at white space alone with ``spaces``, and each is written as ``word/tag``.
     """
-    kind = "text" if file == "-" else guess_format(regular_file(Path(file)))[0]
+    kind = "text" if file == "-" else guess_format(regular_file(from_file(file)))[0]
     if kind in ("conll", "conllu"):
         yield from _conll(Path(file), kind, task)
     elif kind in SENTENCES:

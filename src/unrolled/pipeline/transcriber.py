@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
 from unrolled.data.endings import kind_of
+from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
 from unrolled.data.referenced import files_in, holds_files
@@ -45,10 +45,9 @@ class Transcriber(Describer):
 
     def sources_in(self, file: str) -> Iterator[Any]:
         """The recordings of a folder or a table, or the one that ``file`` is."""
-        if file == "-":
-            raise UsageError("recordings are read from a file or a folder, not from standard input.")
-        if Path(file).is_dir() and not holds_files(Path(file)):
-            found = files_in(Path(file), "sound")
+        here = from_file(file, "recordings")
+        if here.is_dir() and not holds_files(here):
+            found = files_in(here, "sound")
             if found:
                 yield from map(str, found)
                 return

@@ -67,7 +67,7 @@ class Forecaster(Estimator):
         given: dict[str, Any] = {"time": TIME, "target": _names("y", targets), "known": _names("x", beside)}
         given |= {"horizon": arguments.count("fit", "horizon", self.horizon)}
         given |= {name: value for name in ("context", "season") if (value := getattr(self, name)) is not None}
-        model: Any = self.trained(_rows(targets, beside), "forecast", {}, given)
+        model: Any = self.trained(_rows(targets, beside), "forecast", {}, given, argument="y")
         self.model_: SeriesModel = model
         self.quantiles_ = model.levels
         self._flat = np.ndim(y) == 1

@@ -24,6 +24,7 @@ from unrolled.ship.folder import TRAINING
 from unrolled.tasks import TASKS, Carried, Task, Validation
 from unrolled.tasks.base import texts_of
 from unrolled.tasks.vectors import build_network
+from unrolled.workshop import arguments
 from unrolled.workshop.plan import USUAL_TASK, Plan, layers_of, plan, task_of
 from unrolled.workshop.sources import Sources, Tables, open_sources
 
@@ -276,7 +277,7 @@ def train(
     if not isinstance(settings, Mapping | None):
         raise UsageError("train: settings is a tree of settings, e.g. {'train': {'minutes': 3}}.")
     given = sources or Sources(data=str(data) if data is not None else None)
-    where = Path(out) if out is not None else Path("runs") / default_name(given)
+    where = Path(arguments.place("train", "out", out)) if out is not None else Path("runs") / default_name(given)
     if not (resume or replace):
         place.refuse_finished(where)
     flags = merge([("task", {"task": {"kind": task.replace("-", "_")}} if task else {}), ("settings", settings or {})])[

@@ -58,7 +58,8 @@ class Tagger(Estimator):
         """
         sentences, tags = arguments.tagged("fit", X, y)
         rows = ({"tokens": words, "tags": row} for words, row in zip(sentences, tags, strict=True) if words)
-        model: Any = self.trained(rows, "tag", {"characters": self.characters, "crf": self.crf})
+        places = [place for place, words in enumerate(sentences) if words]
+        model: Any = self.trained(rows, "tag", {"characters": self.characters, "crf": self.crf}, places=places)
         self.model_: TextTagger = model
         self.kinds_ = model.kinds
         return self

@@ -24,6 +24,9 @@ Drawing = NDArray[np.float64]
 ON, UP, END = 0, 1, 2
 """The pen goes on from a point, is lifted there (a stroke ends), or is done (the drawing ends)."""
 
+POINT = ("x", "y", "pen")
+"""The numbers of a point."""
+
 FARTHEST = 1e4
 """Times the usual step from which a single one is taken for a mistake."""
 
@@ -39,7 +42,7 @@ def read_drawing(cell: str, *, whole: bool = True) -> Drawing:
 
     ``whole``: it ends where its last stroke does, so that the last pen is END; else it may be any beginning.
     """
-    frames = read_frames(cell).astype(np.float64)
+    frames = read_frames(cell, POINT).astype(np.float64)
     if frames.shape[1] != 3:
         raise DataError(f"{frames.shape[1]} numbers a point where 3 are expected: x, y and pen.")
     return checked(frames, whole=whole)
@@ -64,7 +67,7 @@ def checked(points: Drawing, *, whole: bool = True) -> Drawing:
     return found
 
 
-def as_drawing(given: Any, what: str, *, whole: bool = True) -> Drawing:
+def as_drawing(given: Any, *, whole: bool = True) -> Drawing:
     """What is given in Python as a drawing: an array [points, 3] of steps and pens 0 or 1, the last of which may be
     END, or a list of strokes, each [points, 2] of places. UsageError for anything else, DataError for wrong numbers."""
     try:
@@ -74,11 +77,11 @@ def as_drawing(given: Any, what: str, *, whole: bool = True) -> Drawing:
         parts, flat = [], False
     size = 3 if parts and flat else 2
     if not parts or any(part.ndim != 2 or part.shape[1] != size or not len(part) for part in parts):
-        raise UsageError(f"{what} is neither an array [points, 3] of (dx, dy, pen) nor a list of strokes [points, 2].")
+        raise UsageError("it is neither an array [points, 3] of (dx, dy, pen) nor a list of strokes [points, 2].")
     for place, part in enumerate(parts, 1):
         if not np.isfinite(part).all():
             bad = int(np.argmin(np.isfinite(part).all(axis=1)))
-            raise DataError(f"{what}: stroke {place}, point {bad + 1}: a number is not finite. Leave the point out.")
+            raise DataError(f"stroke {place}, point {bad + 1}: a number is not finite. Leave the point out.")
     points = parts[0].copy() if size == 3 else from_strokes(parts)
     if points[-1, 2] == END:
         points[-1, 2] = UP

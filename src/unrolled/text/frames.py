@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ def written(frames: NDArray[np.floating[Any]]) -> str:
     return ":".join(",".join(map(repr, channel)) for channel in np.asarray(frames, np.float64).T.tolist())
 
 
-def read_frames(cell: str) -> Frames:
+def read_frames(cell: str, point: Sequence[str] = ()) -> Frames:
     """The frames of a cell, float32 [time, channels]; DataError for what is no finite number, none, or unequal lengths.
 
-    A cell is what a line of a ``.ts`` file holds: ``1,2,3:4,5,6`` are three frames of two channels.
+    A cell is what a line of a ``.ts`` file holds: ``1,2,3:4,5,6`` are three frames of two channels. ``point``: a frame
+    is a point of these numbers, and called so in errors.
     """
-    channels = [_numbers(text, place) for place, text in enumerate(cell.split(":"), 1)]
+    channels = [_numbers(text, place, point) for place, text in enumerate(cell.split(":"), 1)]
     lengths = [len(channel) for channel in channels]
     if len(set(lengths)) > 1:
         place = next(place for place, length in enumerate(lengths) if length != lengths[0])
@@ -35,33 +36,38 @@ def read_frames(cell: str) -> Frames:
     return np.stack(channels, axis=1)
 
 
-def _numbers(text: str, channel: int) -> NDArray[np.float32]:
+def _numbers(text: str, channel: int, point: Sequence[str]) -> NDArray[np.float32]:
     if not text.strip():
         raise DataError(f"channel {channel} is empty. Leave the row out, or give its numbers.")
     pieces = text.split(",")
     try:
         found = np.array(pieces, dtype=np.float64)
     except ValueError:
-        found = np.array([_number(piece, channel, place) for place, piece in enumerate(pieces, 1)])
+        found = np.array([_number(piece, _where(channel, place, point)) for place, piece in enumerate(pieces, 1)])
     with np.errstate(over="ignore"):
         small = found.astype(np.float32)
     if not np.isfinite(small).all():
         place = int(np.argmin(np.isfinite(small)))
         raise DataError(
-            f"channel {channel}, frame {place + 1}: '{pieces[place].strip()}' is no finite number. Fill the gap "
+            f"{_where(channel, place + 1, point)}: '{pieces[place].strip()}' is no finite number. Fill the gap "
             "before, or leave the row out."
         )
     return small
 
 
-def _number(piece: str, channel: int, place: int) -> float:
+def _where(channel: int, place: int, point: Sequence[str]) -> str:
+    if not point:
+        return f"channel {channel}, frame {place}"
+    return f"point {place}, {point[channel - 1]}" if channel <= len(point) else f"point {place}, number {channel}"
+
+
+def _number(piece: str, where: str) -> float:
     try:
         return float(piece)
     except ValueError:
         kind = "a missing value" if piece.strip() in ("", "?") else "no number"
         raise DataError(
-            f"channel {channel}, frame {place}: '{piece.strip()[:40]}' is {kind}. Fill the gap before, or leave the "
-            "row out."
+            f"{where}: '{piece.strip()[:40]}' is {kind}. Fill the gap before, or leave the row out."
         ) from None
 
 

@@ -117,6 +117,8 @@ def place(verb: str, name: str, given: Any) -> str:
 
     if not isinstance(given, str | os.PathLike):
         raise UsageError(f"{verb}: {name} is {_kind(given)}; a path is wanted.")
+    if os.fspath(given) == "":
+        raise UsageError(f"{verb}: {name} is ''; a path is wanted.")
     return os.fspath(given)
 
 

@@ -32,6 +32,12 @@ class Sources:
     test_target: str | None = None
     vectors: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value == "":
+                flag = "DATA" if name == "data" else f"--{name.replace('_', '-')}"
+                raise UsageError(f"{flag}: '' was given where a file is expected. Name one, or leave it out.")
+
     def files(self) -> dict[str, str]:
         """What was given, by name, with absolute paths of files: what a resumed run starts from."""
         given = {name: value for name, value in vars(self).items() if value}

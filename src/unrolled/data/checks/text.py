@@ -22,7 +22,7 @@ _WRONG = {
     "key": "without a key that is needed",
     "type": "with something else than text in it",
     "quote": "wrongly quoted",
-    "drawing": "that hold no whole drawing",
+    "drawing": "without a whole drawing",
     "story": "of a story that cannot be read",
     "question": "that cannot be answered from what the row says",
 }
