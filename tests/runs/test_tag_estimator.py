@@ -64,6 +64,6 @@ def test_wrong_data_is_said(data):
 
 
 def test_a_sentence_without_words_counts_where_an_error_says_which():
-    sentences, tags = [["a", "b"], [], ["c", "d"]] * 3, [["O", "O"], [], ["O", "I-x"]] * 3
+    sentences, tags = [["a", "b"], [], ["c", "d"]] * 9, [["B-x", "I-x"], [], ["O", "I-x"]] * 9
     with pytest.raises(DataError, match=r"^fit: X\[2\], word 2: I-x after O"):
         unrolled.Tagger().fit(sentences, tags)
