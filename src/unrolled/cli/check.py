@@ -38,13 +38,12 @@ def check(
     from unrolled.data.doctor import examine
     from unrolled.data.sentences import sentences_first
     from unrolled.data.table import cut, wanted
-    from unrolled.tasks.captions import images_first
     from unrolled.tasks.feature_columns import pairs_first
+    from unrolled.tasks.files_first import files_first
     from unrolled.tasks.forecast import series_first
     from unrolled.tasks.handwriting import drawings_first
     from unrolled.tasks.reading import questions_first
     from unrolled.tasks.signals import frames_first
-    from unrolled.tasks.speech import recordings_first
     from unrolled.workshop.sources import Sources, tables_of
 
     sources = Sources(
@@ -52,7 +51,7 @@ def check(
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
     given = tables_of(sources, wanted(columns))
-    found = images_first(given) or drawings_first(recordings_first(frames_first(given)))
+    found = files_first(given) or drawings_first(frames_first(given))
     tables = (
         series_first(found)
         or sentences_first(found)

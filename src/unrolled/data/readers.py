@@ -36,10 +36,10 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
     """All that ``path`` holds, as train, valid and test (those that are there); a single file is train.
 
     A path may be a file, a folder (files called train, valid, test; parallel pairs of them; images or recordings with a
-    text beside each; a folder saved by the `datasets` library; a local copy of a hub repository) or
-    ``owner/name[:config]`` on the Hugging Face hub.
+    text beside each, or in a folder for each label; a folder saved by the `datasets` library; a local copy of a hub
+    repository) or ``owner/name[:config]`` on the Hugging Face hub.
     """
-    from unrolled.data import hub, referenced
+    from unrolled.data import hub, label_folders, referenced
 
     here = from_file(path)
     try:
@@ -58,4 +58,6 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
         return hub.open_repository(here, columns)
     if referenced.holds_files(here):
         return referenced.open_beside(here, columns)
+    if label_folders.holds_labels(here):
+        return label_folders.open_labelled(here, columns)
     return open_question_folder(here, columns) or open_folder(here, columns)

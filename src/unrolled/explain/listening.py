@@ -28,10 +28,11 @@ class Listening(Plotted):
     bands         float32 [time, mels], log energies
     pitches       float64 [mels], the middle of each band in hertz
     step          seconds from one frame to the next
-    symbols       what was written, symbol by symbol: letters, or words
-    weights       float32 [symbols, time] in [0, 1], an attention's rows
+    symbols       what was written, symbol by symbol: letters, or words; of a label what is shown of it
+    weights       float32 [symbols, time] in [0, 1], an attention's rows; of a label also what the answer rests on
     log_probs     natural log-probability of each symbol
-    said          the symbols as a text
+    said          the symbols as a text, or the label of the recording
+    caption       what stands above the picture, instead of what is usual
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
     """
 
@@ -42,6 +43,7 @@ class Listening(Plotted):
     weights: np.ndarray
     log_probs: Sequence[float]
     said: str
+    caption: str = ""
     faithfulness: Mapping[str, Measure] | None = None
 
     @property
@@ -111,15 +113,20 @@ def _figure(one: Listening) -> Figure:
     below.set_yticks(range(count), [shown(symbol) for symbol in one.symbols], fontsize=size)
     below.set_xlabel("seconds", fontsize=9)
     below.tick_params(axis="x", labelsize=8)
-    trusted = (one.faithfulness or {}).get("top_agreement")
-    note = ""
+    figure.suptitle(_title(one), fontsize=9)
+    return figure
+
+
+def _title(one: Listening) -> str:
+    if one.caption:
+        return "\n".join([one.caption, *one.sentences_of_trust()])
+    trusted, note = (one.faithfulness or {}).get("top_agreement"), ""
     if trusted is not None and trusted.value is not None:
         note = (
             f"\nthe stretch read most is the one whose loss hurts most for {trusted.shown(trusted.value)} of the "
             f"symbols (at random: {trusted.shown(trusted.chance)})"
         )
-    figure.suptitle(f"“{one.target_text}”: when each symbol was heard{note}", fontsize=9)
-    return figure
+    return f"“{one.target_text}”: when each symbol was heard{note}"
 
 
 def _spectrogram(axes: Any, one: Listening, end: float) -> None:

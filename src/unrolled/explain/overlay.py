@@ -34,11 +34,13 @@ class Overlay(Plotted):
     """An image, the words that were written of it, and where each looked.
 
     pixels        uint8 [height, width, 1 or 3], as the network read them
-    words         the words
-    weights       float32 [words, rows, columns], each word's sum to 1; place (r, c) begins at pixel (r, c) · stride
+    words         the words; of a label what is shown of it: what was read, what the answer rests on
+    weights       float32 [words, rows, columns], each word's sum to 1, or are all 0; place (r, c) begins at pixel
+                  (r, c) · stride
     stride        pixels a side of a place
     end           float32 [rows, columns], where it looked when it ended, or None
     log_probs     natural log-probability of each word
+    answer        the label, where the image has one and no words
     boxes         where the thing that each word means is known to be, or None
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
     """
@@ -50,6 +52,7 @@ class Overlay(Plotted):
     log_probs: Sequence[float]
     source_text: str = ""
     end: np.ndarray | None = None
+    answer: str | None = None
     boxes: Sequence[Box | None] | None = None
     faithfulness: Mapping[str, Measure] | None = None
 
@@ -64,8 +67,8 @@ class Overlay(Plotted):
 
     @property
     def target_text(self) -> str:
-        """The words in one line."""
-        return " ".join(self.words)
+        """The words in one line, or the label."""
+        return " ".join(self.words) if self.answer is None else self.answer
 
     def centre(self, word: int) -> tuple[float, float]:
         """The weighted mean (x, y) of the middles of the places that word ``word`` looked at, in pixels."""
@@ -75,6 +78,7 @@ class Overlay(Plotted):
         """Everything but the pixels, as JSON knows it; weights are rounded to six places."""
         return {
             "image": self.source_text,
+            **({} if self.answer is None else {"answer": self.answer}),
             "size": {"height": self.pixels.shape[0], "width": self.pixels.shape[1]},
             "stride": self.stride,
             "words": [

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
-from unrolled.data.endings import kind_of
-from unrolled.data.lines import lines_of
-from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
-from unrolled.data.readers import open_table
-from unrolled.data.referenced import files_in
 from unrolled.pipeline.captioner_tables import boxes_of, inside_boxes
 from unrolled.pipeline.describing import Describer
+from unrolled.pipeline.given_files import images_in, larger, noise
 from unrolled.pipeline.model import TRAINED, Evaluated, Model
 from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.captions import Captions, paired
@@ -50,32 +45,15 @@ class Captioner(Describer):
     def sources_in(self, file: str) -> Iterator[str]:
         """Of an image itself, of a folder its images by name, of a table the images that it names, of a text file (or
         ``-``) the path in each line."""
-        path = Path(file) if file == "-" else from_file(file)
-        if file != "-" and path.is_dir():
-            found = files_in(path, "image")
-            if not found:
-                raise DataError(f"{file}: there is no image in this folder.")
-            yield from map(str, found)
-        elif kind_of(file) == "image":
-            yield file
-        elif file == "-":
-            yield from (line.strip() for line in lines_of(file) if line.strip())
-        else:
-            yield from (row.fields[0] for row in paired(open_table(path)).rows())
+        return images_in(file, paired)
 
     def made_up(self, count: int) -> list[np.ndarray]:
         """Images of noise, as large as the training images where they were alike, seed 1."""
-        draw, reader = np.random.default_rng(1), self.text.source
-        found = []
-        for _ in range(count):
-            height, width = reader.kept or draw.integers(8, 65, size=2).tolist()
-            found.append(draw.integers(0, 256, size=(height, width, reader.channels)).astype(np.uint8))
-        return found
+        return noise(self.text.source, count)
 
     def longer(self, source: Any) -> np.ndarray:
         """The image twice as high and twice as wide, where any size is read; else another of its size."""
-        pixels: np.ndarray = self.text.source.scaled(source)
-        return pixels[::-1].copy() if self.text.source.kept else np.tile(pixels, (2, 2, 1))
+        return larger(self.text.source, source)
 
     # --- seeing ---------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from unrolled.base.errors import UsageError
+from unrolled.pipeline.given_files import paths_or_arrays
 from unrolled.pipeline.writing import Writer
 from unrolled.search import SearchSettings
 from unrolled.tasks.writing import Written
@@ -21,15 +20,7 @@ class Describer(Writer):
     """What a source is called in messages."""
 
     def sources(self, verb: str, name: str, given: Any) -> list[Any]:
-        if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
-            raise UsageError(
-                f"{verb}: {name} is {given!r:.60}; a list of {self.noun}s is wanted, each a path or an array."
-            )
-        found = list(given)
-        for place, one in enumerate(found):
-            if not hasattr(one, "__fspath__") and not isinstance(one, str | np.ndarray):
-                raise UsageError(f"{verb}: {name}[{place}] is a {type(one).__name__}; give a path or an array.")
-        return [str(one) if hasattr(one, "__fspath__") else one for one in found]
+        return paths_or_arrays(verb, name, self.noun, given)
 
     def lines_in(self, file: str) -> Iterator[Any]:
         return self.sources_in(file)

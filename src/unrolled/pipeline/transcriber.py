@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
-from unrolled.data.endings import kind_of
-from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
-from unrolled.data.readers import open_table
-from unrolled.data.referenced import files_in, holds_files
-from unrolled.data.table import Table
 from unrolled.pipeline.describing import Describer
+from unrolled.pipeline.given_files import checked, recordings_in, tones
 from unrolled.pipeline.model import TRAINED
 from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.speech import Speech
@@ -45,43 +41,11 @@ class Transcriber(Describer):
 
     def sources_in(self, file: str) -> Iterator[Any]:
         """The recordings of a folder or a table, or the one that ``file`` is."""
-        here = from_file(file, "recordings")
-        if here.is_dir() and not holds_files(here):
-            found = files_in(here, "sound")
-            if found:
-                yield from map(str, found)
-                return
-        if kind_of(file) == "sound":
-            yield file
-            return
-        for place, path in self._placed(self.task.adapt(open_table(file))):
-            self._checked(place, path)
-            yield path
-
-    def _placed(self, table: Table) -> Iterator[tuple[str, str]]:
-        """Of each row its place and its recording."""
-        for row in table.rows():
-            yield table.place(row.place), row.fields[0]
-
-    def _checked(self, place: str, path: str) -> None:
-        """DataError with the line of the table for what the head of a file says."""
-        try:
-            self.text.source.check(path)
-        except DataError as error:
-            raise DataError(f"{place}: {error}") from None
+        return recordings_in(file, self.task.adapt, self.text.source)
 
     def made_up(self, count: int) -> list[Any]:
         """Tones of 0.1 to 1 seconds that change their pitch, seed 1."""
-        draw, rate = np.random.default_rng(1), self.text.source.rate
-        made = []
-        for _ in range(count):
-            pitches = draw.uniform(0.02, 0.8, size=draw.integers(1, 6)) * rate / 2
-            time = np.arange(int(rate * draw.uniform(0.1, 1.0))) / rate
-            pitch = pitches[(len(pitches) * np.arange(len(time))) // len(time)]
-            made.append(
-                (0.3 * np.sin(2 * np.pi * pitch * time) + 0.01 * draw.normal(size=len(time))).astype(np.float32)
-            )
-        return made
+        return list(tones(self.text.source, count))
 
     def longer(self, source: Any) -> Any:
         return np.tile(self.text.source.samples(source), 4)
@@ -150,5 +114,5 @@ class Transcriber(Describer):
 
     def pairs(self, part: Part) -> tuple[list[str], list[str]]:
         for row in part.rows():
-            self._checked(part.table.place(row.place, part.pick[0]), row.fields[0])
+            checked(part.table.place(row.place, part.pick[0]), row.fields[0], self.text.source)
         return super().pairs(part)

@@ -22,8 +22,8 @@ def _without_signal_classifier(tree: Tree) -> Tree:
     model = tree.get("model")
     if isinstance(model, dict) and model.get("kind") == "signal_classifier":
         raise DataError(
-            "a model 'signal_classifier' of an earlier version, which is no longer read. Train it again; in settings it "
-            "is numbers_to_label now, with model.front for model.size and model.noise."
+            "a model 'signal_classifier' of an earlier version, which is no longer read. Train it again; settings call "
+            "it numbers_to_label now, with model.front for model.size and model.noise."
         )
     return tree
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from unrolled.base.errors import DataError, SettingsError
-from unrolled.base.settings import merge
+from unrolled.base.errors import DataError
 from unrolled.data.endings import KINDS
-from unrolled.data.opening import Report, Wrong
 from unrolled.data.parts import Part
 from unrolled.data.referenced import column_of, resolved
-from unrolled.data.table import Row, Table, arranged
+from unrolled.data.table import Table, arranged
 from unrolled.tasks.base import TASKS, Manual, Sized
 from unrolled.tasks.describing import DescribeTask
 from unrolled.tasks.judging import RUNNING, Grouping, Judged, judged
-from unrolled.tasks.numbers import check_read
-from unrolled.text.images import ImageReader
-from unrolled.text.pixels import size_of
+from unrolled.tasks.named_files import full, labels_beside
+from unrolled.tasks.pictures import acquaint, channels_of, check_images, sized_images
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from unrolled.models import ImageFront, NumbersToText
     from unrolled.tasks.scores import References
     from unrolled.text.readers import ReadText
 
@@ -32,9 +26,6 @@ COLUMNS = ("image", "caption")
 
 CAPTIONS = ("caption", "captions", "text", "description", "sentence", "target")
 """Names of a column of captions."""
-
-LARGE, SMALLER, HEAD = 160, 128, 200
-"""Where the longer side of most of the first HEAD images is above LARGE pixels, they are made SMALLER a side."""
 
 
 @TASKS.register("captions")
@@ -68,7 +59,7 @@ class Captions(DescribeTask):
     @classmethod
     def recognises(cls, table: Table) -> str | None:
         place = column_of(table, "image")
-        if place is None or len(table.columns) < 2:
+        if place is None or len(table.columns) < 2 or labels_beside(table, "image") is not None:
             return None
         return f"{table.path}: the column '{table.columns[place]}' names images."
 
@@ -77,39 +68,22 @@ class Captions(DescribeTask):
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
-        check_read(settings, "images", "image", "image")
-        data = settings["data"]
-        if data["too_long"] == "cut":
-            raise SettingsError("[data.too_long] 'cut' was given, and an image cannot be cut. Take 'drop'.")
+        check_images(settings)
 
     def size(self, part: Part) -> Sized:
-        sized = super().size(part)
-        sides = sorted(max(size_of(path)) for path in dict.fromkeys(_first(part)))
-        if not sides or sides[len(sides) // 2] <= LARGE:
-            return sized
-        smaller = {"text": {"source": {"kind": "image", "height": SMALLER, "width": SMALLER}}}
-        tree = merge([("", sized.tree), ("", smaller)])[0]
-
-        def said(origins: Mapping[str, str]) -> list[str]:
-            own = origins.get("text.source.height") == sized.origin
-            shown = f"Images are made {SMALLER} × {SMALLER} pixels (text.source.height and text.source.width)."
-            return [*sized.said(origins), *([shown] if own else [])]
-
-        return Sized(sized.origin, tree, said)
+        return sized_images(part, super().size(part))
 
     # --- the model ------------------------------------------------------------------------------------------------
 
     def network(self, settings: Mapping[str, Any], text: ReadText) -> nn.Module:
-        network = cast("NumbersToText", super().network(settings, text))
-        front, reader = cast("ImageFront", network.front), cast(ImageReader, text.source)
-        front.scale(reader.mean.tolist(), reader.deviation.tolist())
-        reader.stride = front.stride
+        network = super().network(settings, text)
+        acquaint(network, text.source)
         return network
 
     def sketch(self, settings: Mapping[str, Any], source: int, target: int) -> tuple[nn.Module, str]:  # noqa: ARG002
         from unrolled.models import MODELS
 
-        channels = 1 if settings["text"]["source"]["colour"] == "grey" else 3
+        channels = channels_of(settings)
         model = MODELS.build(settings["model"], channels, target, where="model")
         return model, f"images of {channels} channel{'s' if channels > 1 else ''} and {target:,} target symbols"
 
@@ -144,29 +118,4 @@ def paired(table: Table) -> Table:
     lower = [name.strip().casefold() for name in table.columns]
     caption = next((lower.index(name) for name in CAPTIONS if name in lower and lower.index(name) != image), others[0])
     said = f"Images are named in '{table.columns[image]}', captions stand in '{table.columns[caption]}'."
-    return _captioned(arranged(found, [image, caption], said, COLUMNS))
-
-
-def _captioned(table: Table) -> Table:
-    """The table, in which a row without a caption is wrong."""
-
-    def read(report: Report) -> Iterator[Row]:
-        for row in table.rows(report):
-            if row.fields[1].strip():
-                yield row
-            else:
-                report(
-                    Wrong(table.path, row.place, "caption", "the caption is empty. Write one, or leave the row out.")
-                )
-
-    return replace(table, read=read)
-
-
-def images_first(tables: Mapping[str, Table]) -> dict[str, Table] | None:
-    """The tables as images and captions; None where they name no images."""
-    first = tables.get("train") or next(iter(tables.values()))
-    return None if Captions.recognises(first) is None else {name: paired(table) for name, table in tables.items()}
-
-
-def _first(part: Part) -> list[str]:
-    return [row.fields[0] for row in islice(part.rows(), HEAD)]
+    return full(arranged(found, [image, caption], said, COLUMNS), "caption")

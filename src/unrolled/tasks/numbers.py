@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from unrolled.base.errors import DataError, SettingsError
+from unrolled.base.errors import DataError, SettingsError, within
 from unrolled.data.parts import Part, hold_out
 from unrolled.text.base import Rows
 from unrolled.text.reading import READERS, Reader
@@ -24,6 +25,15 @@ def check_read(settings: Mapping[str, Any], nouns: str, source: str, front: str)
         given = settings[section][name]["kind"]
         if given != kind:
             raise SettingsError(f"[{section}.{name}] '{given}' was given, and {nouns} are read by '{kind}'.")
+
+
+@contextmanager
+def in_source() -> Iterator[None]:
+    """A SettingsError is one of ``text.source``."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(within("text.source", str(error))) from None
 
 
 def learnt(part: Part, learn: Callable[[Rows], T]) -> T:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unrolled.base.errors import DataError, SettingsError, within
-from unrolled.data.opening import Report, Wrong
 from unrolled.data.parts import Part
 from unrolled.data.referenced import column_of, resolved
-from unrolled.data.table import Row, Table, arranged, listed
+from unrolled.data.table import Table, arranged, listed
 from unrolled.tasks.base import TASKS, Manual
 from unrolled.tasks.describing import DescribeTask
 from unrolled.tasks.judging import Grouping
+from unrolled.tasks.named_files import full, labels_beside, looked_at
+from unrolled.tasks.numbers import in_source
 from unrolled.text.audio import check_recording
 from unrolled.text.readers import ReadText
 
@@ -62,45 +61,21 @@ class Speech(DescribeTask):
     @classmethod
     def recognises(cls, table: Table) -> str | None:
         place = column_of(table, "sound")
-        if place is None or len(table.columns) < 2:
+        if place is None or len(table.columns) < 2 or labels_beside(table, "sound") is not None:
             return None
         return f"{table.path}: the column '{table.columns[place]}' names recordings."
 
     def adapt(self, table: Table) -> Table:
         """Paths as seen from here, and the text beside them, where there is one; rows that cannot be used are wrong."""
-        found = adapted(table)
-        heard: dict[str, str] = {}  # of each file what is wrong with it, looked at once
-
-        def read(report: Report) -> Iterator[Row]:
-            for row in found.rows(report):
-                path = row.fields[0]
-                if path not in heard:
-                    heard[path] = _wrong(path)
-                if heard[path]:
-                    report(Wrong(found.path, row.place, "recording", heard[path]))
-                elif len(row.fields) > 1 and not row.fields[1].strip():
-                    report(Wrong(found.path, row.place, "empty", f"the text of {path} is empty. Write what is said."))
-                else:
-                    yield row
-
-        return replace(found, read=read)
+        found = looked_at(adapted(table), "recording", check_recording)
+        return full(found, "text") if len(found.columns) > 1 else found
 
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         return (0, 1) if tuple(columns[:2]) == COLUMNS else super().named(columns)
 
     def learn(self, settings: Mapping[str, Any], part: Part) -> ReadText:
-        try:
+        with in_source():
             return super().learn(settings, part)
-        except SettingsError as error:
-            raise SettingsError(within("text.source", str(error))) from None
-
-
-def _wrong(path: str) -> str:
-    try:
-        check_recording(path)
-    except DataError as error:
-        return str(error)
-    return ""
 
 
 def adapted(table: Table) -> Table:
@@ -117,17 +92,10 @@ def adapted(table: Table) -> Table:
     said += f", their texts stand in '{table.columns[text[0]]}'" if text else ""
     unused = [table.columns[place] for place in others if place not in text]
     said += f"; not used: {listed(unused)}." if unused else "."
-    return resolved(arranged(table, [sound, *text], said, COLUMNS[: 1 + len(text)]), 0)
+    found = arranged(table, [sound, *text], said, COLUMNS[: 1 + len(text)])
+    return found if table.root else resolved(found, 0)
 
 
 def _called(names: Sequence[str], columns: Sequence[str]) -> int | None:
     lower = [name.strip().casefold() for name in columns]
     return next((lower.index(name) for name in names if name in lower), None)
-
-
-def recordings_first(tables: Mapping[str, Table]) -> dict[str, Table]:
-    """The tables with ``sound`` and ``text`` as their columns where they name recordings; else as they are."""
-    first = tables.get("train") or next(iter(tables.values()))
-    if Speech.recognises(first) is None:
-        return dict(tables)
-    return {name: adapted(table) for name, table in tables.items()}

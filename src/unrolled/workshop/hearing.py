@@ -21,10 +21,14 @@ MOST = 24
 """Stretches of a recording."""
 
 
+def pieces_of(frames: int, step: float) -> int:
+    """How many even stretches so many frames of ``step`` seconds are cut into."""
+    return max(1, min(MOST, int(frames * step / SHORTEST), frames))
+
+
 def stretches(frames: int, step: float) -> np.ndarray:
     """Borders of even stretches of so many frames of ``step`` seconds, int64 [stretches + 1]."""
-    count = max(1, min(MOST, int(frames * step / SHORTEST), frames))
-    borders: np.ndarray = np.linspace(0, frames, count + 1).round().astype(np.int64)
+    borders: np.ndarray = np.linspace(0, frames, pieces_of(frames, step) + 1).round().astype(np.int64)
     return borders
 
 

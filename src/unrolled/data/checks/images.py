@@ -42,8 +42,11 @@ def looked_at(census: Census) -> Iterator[Finding]:
     found: dict[str, Looked] = {}
     wrong: dict[str, str] = {}
     places: dict[str, str] = {}
+    said: dict[str, str] = {}
+    labelled = table.columns[1:2] == ("label",)
     for row in table.rows(lambda _: None):
         path = row.fields[0]
+        said.setdefault(path, row.fields[1] if labelled else "")
         if path in places:
             continue
         places[path] = table.place(row.place)
@@ -64,6 +67,11 @@ def looked_at(census: Census) -> Iterator[Finding]:
         pairs = tuple(f"{places[path]} (as {first[found[path].digest]})" for path in again[:PLACES])
         message = f"{_images(len(again))} the same as another under another name, pixel by pixel."
         yield Finding("warning", "same images", split, len(again), message, pairs)
+    other = [path for path in again if said[path] != said[first[found[path].digest]]]
+    if other:
+        pairs = tuple(f"{places[path]} (as {first[found[path].digest]})" for path in other[:PLACES])
+        message = f"{_images(len(other))} the same as another that has another label: one of the two is wrong."
+        yield Finding("warning", "two labels", split, len(other), message, pairs)
     if found:
         yield Finding("note", "images", split, len(found), _sizes(list(found.values())))
 

@@ -19,7 +19,7 @@ def counts(census: Census, index: int) -> dict[str, int] | None:
         return None
     labels = census.columns[index].labels
     if (
-        index == 0
+        (index == 0 and not labels_of_files(census, index))
         or index >= FIRST_FEATURES
         or not labels
         or len(labels) < 2
@@ -28,6 +28,22 @@ def counts(census: Census, index: int) -> dict[str, int] | None:
     ):
         return None
     return dict(labels.most_common())
+
+
+def labels_of_files(census: Census, index: int) -> bool:
+    """Whether a column holds the labels of files that another names."""
+    return census.names_files and census.columns[index].name == "label"
+
+
+def single(census: Census) -> Iterator[Finding]:
+    """A column of labels that has but one, which training refuses."""
+    if census.split != "train" or census.table.format in SENTENCES:
+        return
+    for column in census.columns:
+        if column.name == "label" and column.labels is not None and len(column.labels) == 1 < census.rows:
+            name = next(iter(column.labels))
+            message = f"one label: all rows have '{shown(name)}', so there is nothing to tell apart. Give rows of two."
+            yield Finding("error", "one label", census.split, census.rows, message, (str(census.table.path),))
 
 
 def spread(census: Census) -> Iterator[Finding]:
