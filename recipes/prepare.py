@@ -13,6 +13,8 @@ digits  train.tar.gz and test.tar.gz of the Free Spoken Digit Dataset  →  trai
         the recordings that they name: 2 to 5 digits of one speaker with silence between, and their words
 strips  images-idx3-ubyte.gz and labels-idx1-ubyte.gz of MNIST  →  train.tsv, valid.tsv, test.tsv and folders of the
         images that they name: 2 to 5 digits side by side, and their words; PART-boxes.tsv: where each digit stands
+mnist, spoken  the images or clips that strips and digits are made of, one by one  →  folders train, valid and test,
+        in each a folder for each digit
 ett  ETTh1.csv.gz  →  ett.csv: the first twenty months, 14,400 hours, of which 8,640 are usually learnt from
 """
 
@@ -27,6 +29,7 @@ import tarfile
 import wave
 from hashlib import md5
 from pathlib import Path
+from typing import Any
 
 from unrolled.text import TOKENIZERS
 
@@ -166,12 +169,33 @@ def clips(path: Path) -> dict[tuple[str, int, int], bytes]:
     return found
 
 
-def digits(folder: Path, out: Path) -> None:
-    """Strings of a part are made of that part's clips alone, each of one speaker, with fixed seeds."""
-    out.mkdir(parents=True, exist_ok=True)
+def clips_by_part(folder: Path) -> dict[str, dict[tuple[str, int, int], bytes]]:
+    """The clips of each part, as `clips` gives them."""
     held = {part: clips(folder / f"{part}.tar.gz") for part in ("train", "test")}
     held["valid"] = {clip: samples for clip, samples in held["train"].items() if clip[2] in HELD}
     held["train"] = {clip: samples for clip, samples in held["train"].items() if clip[2] not in HELD}
+    return held
+
+
+def spoken(folder: Path, out: Path) -> None:
+    """The clips that strings are made of, one by one."""
+    for part, held in clips_by_part(folder).items():
+        for (speaker, digit, number), samples in held.items():
+            own = out / part / DIGITS[digit]
+            own.mkdir(parents=True, exist_ok=True)
+            write_wav(own / f"{speaker}_{number}.wav", samples)
+
+
+def write_wav(path: Path, samples: bytes) -> None:
+    with wave.open(str(path), "wb") as sound:
+        sound.setparams((1, 2, RATE, 0, "NONE", "not compressed"))
+        sound.writeframes(samples)
+
+
+def digits(folder: Path, out: Path) -> None:
+    """Strings of a part are made of that part's clips alone, each of one speaker, with fixed seeds."""
+    out.mkdir(parents=True, exist_ok=True)
+    held = clips_by_part(folder)
     for seed, (part, count) in enumerate(STRINGS.items(), 1):
         draw, own = random.Random(seed), held[part]
         speakers = sorted({speaker for speaker, _, _ in own})
@@ -184,9 +208,7 @@ def digits(folder: Path, out: Path) -> None:
             speaker, said = draw.choice(speakers), draw.choices(range(10), k=draw.randint(2, 5))
             pieces = [b"".join((silence(draw), own[draw.choice(by_digit[speaker, digit])])) for digit in said]
             name = f"{part}/{number:05}.wav"
-            with wave.open(str(out / name), "wb") as sound:
-                sound.setparams((1, 2, RATE, 0, "NONE", "not compressed"))
-                sound.writeframes(b"".join((*pieces, silence(draw))))
+            write_wav(out / name, b"".join((*pieces, silence(draw))))
             rows.append(f"{name}\t{' '.join(DIGITS[digit] for digit in said)}\n")
         (out / f"{part}.tsv").write_text("".join(rows), encoding="utf-8")
 
@@ -215,19 +237,38 @@ def idx(path: Path) -> tuple[list[int], bytes]:
     return sizes, whole[4 * (1 + whole[3]) :]
 
 
-def strips(folder: Path, out: Path) -> None:
-    """Digits with gaps of -4 to 6 pixels between their images, up to 4 pixels up or down, and varying ends."""
-    from PIL import Image, ImageChops
+def mnist_parts(folder: Path) -> tuple[list[Any], bytes, dict[str, list[int]]]:
+    """The images, their labels, and which of them are of each part."""
+    from PIL import Image
 
     (count, *_), pixels = idx(folder / "images-idx3-ubyte.gz")
     _, labels = idx(folder / "labels-idx1-ubyte.gz")
     size = SIDE * SIDE
     images = [Image.frombytes("L", (SIDE, SIDE), pixels[place * size : (place + 1) * size]) for place in range(count)]
-    order = random.Random(0).sample(range(count), count)
+    order, parts = random.Random(0).sample(range(count), count), {}
+    for part, (_, own) in STRIPS.items():
+        parts[part], order = order[:own], order[own:]
+    return images, labels, parts
+
+
+def mnist(folder: Path, out: Path) -> None:
+    """The images that strips are made of, one by one."""
+    images, labels, parts = mnist_parts(folder)
+    for part, pool in parts.items():
+        for place in pool:
+            own = out / part / DIGITS[labels[place]]
+            own.mkdir(parents=True, exist_ok=True)
+            images[place].save(own / f"{place:05}.png")
+
+
+def strips(folder: Path, out: Path) -> None:
+    """Digits with gaps of -4 to 6 pixels between their images, up to 4 pixels up or down, and varying ends."""
+    from PIL import Image, ImageChops
+
+    images, labels, pools = mnist_parts(folder)
     out.mkdir(parents=True, exist_ok=True)
-    for seed, (part, (number, own)) in enumerate(STRIPS.items(), 1):
-        draw, pool = random.Random(seed), order[:own]
-        del order[:own]
+    for seed, (part, pool) in enumerate(pools.items(), 1):
+        draw, number = random.Random(seed), STRIPS[part][0]
         (out / part).mkdir(exist_ok=True)
         rows, boxes = ["image\tcaption\n"], ["image\tboxes\n"]
         for strip in range(number):
@@ -277,7 +318,7 @@ def ett(folder: Path, out: Path) -> None:
 if __name__ == "__main__":
     kinds = {"scan": scan, "shakespeare": shakespeare, "alibi": alibi, "elmo": elmo}
     kinds |= {"cmudict": cmudict, "scitldr": scitldr, "digits": digits, "strips": strips}
-    kinds |= {"ett": ett}
+    kinds |= {"ett": ett, "mnist": mnist, "spoken": spoken}
     if len(sys.argv) != 4 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     kinds[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))

@@ -79,6 +79,7 @@ def test_digits_become_strings_of_one_speaker_made_of_a_part_s_own_clips(tmp_pat
     )
     (tmp_path / "prepare.py").write_text(script)
     subprocess.run([sys.executable, tmp_path / "prepare.py", "digits", given, out], check=True)
+    subprocess.run([sys.executable, tmp_path / "prepare.py", "spoken", given, tmp_path / "single"], check=True)
     words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     allowed = {"train": {11, 12}, "valid": {6, 7, 8, 9, 10}, "test": {1, 2}}
     for part, count in (("train", 60), ("valid", 30), ("test", 20)):
@@ -92,6 +93,12 @@ def test_digits_become_strings_of_one_speaker_made_of_a_part_s_own_clips(tmp_pat
             heard = [piece for piece in pieces if piece != b"\0\0"][::3]
             assert [words[piece[0] % 100] for piece in heard] == text.split() and 2 <= len(heard) <= 5
             assert len({piece[0] // 100 for piece in heard}) == 1 and {piece[1] for piece in heard} <= allowed[part]
+        files = list((tmp_path / "single" / part).glob("*/*.wav"))
+        assert len(files) == 20 * len(allowed[part])
+        for file in files:
+            with wave.open(str(file)) as sound:
+                first, number = sound.readframes(1)
+            assert words[first % 100] == file.parent.name and number in allowed[part]
 
 
 def test_images_of_digits_become_strips_and_no_two_parts_share_one(tmp_path: Path) -> None:
@@ -110,6 +117,7 @@ def test_images_of_digits_become_strips_and_no_two_parts_share_one(tmp_path: Pat
     small = 'STRIPS = {"train": (30, 20), "valid": (10, 10), "test": (10, 10)}'
     (tmp_path / "prepare.py").write_text(script.replace(sizes, small))
     subprocess.run([sys.executable, tmp_path / "prepare.py", "strips", given, out], check=True)
+    subprocess.run([sys.executable, tmp_path / "prepare.py", "mnist", given, tmp_path / "single"], check=True)
     words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     shades: dict[str, set[int]] = {}
     for part, number in (("train", 30), ("valid", 10), ("test", 10)):
@@ -126,3 +134,8 @@ def test_images_of_digits_become_strips_and_no_two_parts_share_one(tmp_path: Pat
                 assert words[(shade - 100) % 10] == word
                 shades.setdefault(part, set()).add(shade)
     assert not any(shades[one] & shades[two] for one, two in (("train", "valid"), ("train", "test"), ("valid", "test")))
+    for part, held in (("train", 20), ("valid", 10), ("test", 10)):
+        files = list((tmp_path / "single" / part).glob("*/*.png"))
+        own = {Image.open(file).getpixel((0, 0)) for file in files}
+        assert len(files) == len(own) == held and shades[part] <= own
+        assert all(words[(Image.open(file).getpixel((0, 0)) - 100) % 10] == file.parent.name for file in files)
