@@ -160,7 +160,8 @@ def _panel(one: Overlay, place: int, axes: Axes) -> None:
     grey = one.pixels.shape[2] == 1
     image = np.repeat(one.pixels, 3, axis=2) if grey else one.pixels
     axes.imshow(image, extent=(0, width, height, 0), interpolation="nearest")
-    share = one.weights[place] / max(float(one.weights.max()), 1e-9)
+    own = one.weights[place] if one.answer is not None else one.weights  # panels of a label show different things
+    share = one.weights[place] / max(float(own.max()), 1e-9)
     rows, columns = share.shape
     heat = np.zeros((rows, columns, 4))
     heat[:, :, :3] = HEAT if grey else 0.0

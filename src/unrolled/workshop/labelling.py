@@ -137,12 +137,12 @@ def trust(
         return {"deletion": Measure(None, None, 0, f"Nothing has two {part}s: there is nothing to take out.")}
     chance, cases = float(np.mean(lost["random"])), len(lost["rests"])
     measures = {}
-    for name, key, what in (("rests", "deletion", "darkest"), ("attention", "attention_deletion", "most attended")):
+    for name, key, what in (("rests", "deletion", "it rests on"), ("attention", "attention_deletion", "was attended")):
         if lost[name]:
             value = float(np.mean(lost[name]))
             sentence = (
-                f"Without the {what} quarter of its {part}s an answer loses {value:.1%} of its probability; without as "
-                f"many at random {chance:.1%}."
+                f"Without the quarter of its {part}s that {what} most an answer loses {value:.1%} of its probability; "
+                f"without as many at random {chance:.1%}."
             )
             measures[key] = Measure(value, chance, cases, sentence, "%")
     return measures

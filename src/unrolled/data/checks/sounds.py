@@ -56,12 +56,13 @@ def repeated(census: Census) -> Iterator[Finding]:
             before = first.setdefault(clip.digest, clip)
             if before is not clip:
                 (same if before.text == clip.text else other).append(clip)
+    what = census.table.columns[1] if len(census.table.columns) > 1 else "text"
     if same:
-        message = f"{_count(same)} with the samples and the text of an earlier row."
+        message = f"{_count(same)} with the samples and the {what} of an earlier row."
         yield _finding("warning", "same recording", census.split, same, message)
     if other:
-        message = f"{_count(other)} with the samples of an earlier row and another text: one of the two is wrong."
-        yield _finding("warning", "two texts", census.split, other, message)
+        message = f"{_count(other)} with the samples of an earlier row and another {what}: one of the two is wrong."
+        yield _finding("warning", f"two {what}s", census.split, other, message)
 
 
 def overlap(train: Census, census: Census) -> Iterator[Finding]:
