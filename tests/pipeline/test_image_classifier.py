@@ -168,7 +168,7 @@ def test_several_labels_of_an_image(tmp_path):
         (lambda f: (f / "3.png").write_bytes(b"no image"), r"images.csv:5: .*3.png: this is no image that is read"),
         (lambda f: (f / "3.png").unlink(), r"images.csv:5: .*3.png: there is no such image"),
         (lambda f: Image.new("L", (1, 1)).save(f / "3.png"), r"images.csv:5: .*3.png: 1 × 1 pixels"),
-        (lambda f: rewrite(f, "3.png,square", "3.png,"), r"images.csv:5: the label is empty. Write one"),
+        (lambda f: rewrite(f, "3.png,square", "3.png,"), r"images.csv:5: the label of .*3.png is empty. Write one"),
         (lambda f: rewrite(f, ",square", ",cross"), r"images.csv: all 60 rows have the label 'cross'"),
         (lambda f: rewrite(f, "3.png,", "3.gid,"), r"no column names images \(.png, .jpg, .jpeg, …\) in every row"),
     ],
@@ -240,7 +240,7 @@ def test_the_doctor_looks_at_images_and_their_labels(tmp_path, capsys):
     said = capsys.readouterr().out
     assert stopped.value.exit_code == 3
     assert "1 image is not readable" in said and "images.csv:4" in said
-    assert "the label is empty" in said and "images.csv:7" in said
+    assert "is empty. Write one" in said and "images.csv:7" in said
     assert "another label" in said and "images.csv:3" in said
     rewrite(tmp_path, ",square", ",cross")
     with pytest.raises(typer.Exit):

@@ -153,7 +153,7 @@ def test_a_table_of_paths_and_few_short_values_is_recognised_and_texts_are_not(t
         (lambda f: write(f / "3.wav", []), r"sounds.csv:5: .*3.wav: there is no sample in it"),
         (lambda f: write(f / "3.wav", [1, 2] * 900, 8000), r"sounds.csv:5: .*3.wav: 8,000 samples a second, and 4,000"),
         (lambda f: write(f / "3.wav", [1, 2] * 900, channels=2), r"sounds.csv:5: .*3.wav: 2 channels, and one is read"),
-        (lambda f: rewrite(f, "3.wav,low", "3.wav,"), r"sounds.csv:5: the label is empty"),
+        (lambda f: rewrite(f, "3.wav,low", "3.wav,"), r"sounds.csv:5: the label of .*3.wav is empty"),
         (lambda f: rewrite(f, ",low", ",high"), r"sounds.csv: all 40 rows have the label 'high'"),
     ],
     ids=["no wav", "missing", "no sample", "rate", "stereo", "empty label", "one label"],
@@ -194,7 +194,7 @@ def test_the_doctor_hears_recordings_and_reads_their_labels(tmp_path, capsys):
     assert stopped.value.exit_code == 3
     assert "without a sound" in said and "sounds.csv:4" in said
     assert "with several channels" in said and "sounds.csv:6" in said
-    assert "the label is empty" in said and "sounds.csv:17" in said
+    assert "is empty. Write one" in said and "sounds.csv:17" in said
     assert "another label: one of the two is wrong" in said and "sounds.csv:3" in said
     rewrite(tmp_path, ",low", ",high")
     with pytest.raises(typer.Exit):

@@ -196,7 +196,7 @@ def bad(folder, kind):
         "cut": "Was the copy cut off?",
         "nan": "is no finite number",
         "silence": "it is silent from beginning to end",
-        "empty": "is empty. Write what is said.",
+        "empty": "is empty. Write one",
     }[kind]
     if kind == "rate":
         write(path, spoken("ab", draw), rate=8000)

@@ -113,7 +113,14 @@ def full(table: Table, what: str) -> Table:
             if row.fields[1].strip():
                 yield row
             else:
-                report(Wrong(table.path, row.place, what, f"the {what} is empty. Write one, or leave the row out."))
+                report(
+                    Wrong(
+                        table.path,
+                        row.place,
+                        what,
+                        f"the {what} of {row.fields[0]} is empty. Write one, or leave the row out.",
+                    )
+                )
 
     return replace(table, read=read)
 
