@@ -55,7 +55,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(data):
-    return unrolled.train(data[0], out=data[0].parent / "model", settings=SETTINGS, quiet=True)
+    return unrolled.train(data[0], out=data[0].parent / "shapes-model", settings=SETTINGS, quiet=True)
 
 
 def test_shapes_anywhere_in_images_of_any_width_are_told_apart(model, data):
@@ -119,7 +119,7 @@ def test_predict_reads_a_file_a_folder_folders_of_labels_and_a_table(model, data
     assert [one.tree["label"] for one in model.show_predict(str(tmp_path / "table.csv"))] == model.predict(
         sorted(data[1])[:3]
     )
-    loaded = unrolled.load(data[0].parent / "model")
+    loaded = unrolled.load(data[0].parent / "shapes-model")
     assert loaded.predict(sorted(data[1])[:5]) == model.predict(sorted(data[1])[:5])
     assert model.show_explain(f"{folder}#3", untrusted=True).source_text == sorted(data[1])[2]
 

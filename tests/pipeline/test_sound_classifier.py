@@ -69,7 +69,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(data):
-    return unrolled.train(data[0], out=data[0].parent / "model", settings=SETTINGS, quiet=True)
+    return unrolled.train(data[0], out=data[0].parent / "beeps-model", settings=SETTINGS, quiet=True)
 
 
 def test_tones_anywhere_in_recordings_of_any_length_are_told_apart(model, data):
@@ -121,9 +121,9 @@ def test_predict_reads_a_file_a_folder_folders_of_labels_and_a_table(model, data
     assert single.tree["probabilities"].keys() == set(LABELS)
     (tmp_path / "table.csv").write_text("path\n" + "\n".join(paths[:3]) + "\n")
     found = [one.tree["label"] for one in model.show_predict(str(tmp_path / "table.csv"))]
-    assert found == unrolled.load(data[0].parent / "model").predict(paths[:3])
+    assert found == unrolled.load(data[0].parent / "beeps-model").predict(paths[:3])
     assert model.show_explain(f"{folder}#3", untrusted=True).said in LABELS
-    with pytest.raises(UsageError, match=r"recordings are read from a file or a folder, not from standard input"):
+    with pytest.raises(UsageError, match=r"recordings are read more than once, and standard input cannot be"):
         list(model.show_predict("-"))
 
 

@@ -109,8 +109,9 @@ class Run:
                     self._write_record()
 
     def _open_corpus(self) -> None:
+        """What was made elsewhere, in ``folder``; the text stays the one that the network was built for."""
         self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
-        self.text = self.corpus.open_text()
+        self.corpus.text = self.text
 
     def _make(self) -> None:
         """Text, rows and network, in ``folder``."""
