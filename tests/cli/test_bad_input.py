@@ -289,3 +289,51 @@ def test_an_empty_path_is_no_folder(trained, run, tmp_path, monkeypatch, words, 
     result = run(*(given.get(word, word) for word in words))
     assert (result.code, says in result.err) == (2, True), result.err
     assert not list(tmp_path.iterdir())
+
+
+HEADERS = {
+    "translate": ("source", "target"),
+    "classify": ("text", "label"),
+    "captions": ("image", "caption"),
+    "speech": ("path", "text"),
+    "reading": ("document", "question", "answer"),
+    "signals": ("sequence", "label", "ax", "ay"),
+    "forecast": ("date", "sales"),
+    "handwriting": ("drawing", "stroke", "x", "y"),
+}
+ROWS = {"forecast": ("2024-01-01", "5"), "handwriting": ("0", "0", "1", "2"), "signals": ("1", "walk", "0.5", "1")}
+ROWS |= {
+    "captions": ("a.png", "A cat."),
+    "speech": ("a.wav", "hello"),
+    "reading": ("It rains.", "What does it?", "rains"),
+}
+
+
+@pytest.mark.parametrize("task", HEADERS)
+@pytest.mark.parametrize("name, delimiter", [("t.tsv", "\t"), ("t.csv", ",")])
+def test_a_header_without_rows_is_told_as_one_and_so_is_one_row(run, tmp_path, task, name, delimiter):
+    path, out = tmp_path / name, tmp_path / "out"
+    path.write_text(delimiter.join(HEADERS[task]) + "\n\n")
+    said = f"{path}: a header ({', '.join(HEADERS[task])}) and no rows below it. Give some rows."
+    for words in (("train", path, "--task", task), ("train", path), ("check", path)):
+        result = run(*words, *(("--out", out) if words[0] == "train" else ()))
+        assert (result.code, said in result.err) == (3, True), result.err
+    path.write_text("\n".join(delimiter.join(row) for row in (HEADERS[task], ROWS.get(task, ("one", "two")))) + "\n")
+    for words in (("train", path, "--task", task), ("train", path)):
+        result = run(*words, "--out", out)
+        assert (result.code, f"{path}: one row, and some must be held out" in result.err) == (3, True), result.err
+    assert "one row, and some must be held out" in " ".join(run("check", path).out.split())
+    assert not out.exists()
+
+
+def test_a_row_that_stands_alone_is_a_row(tmp_path):
+    from unrolled.base.errors import DataError
+    from unrolled.data.readers import open_table
+
+    for line in ("hello\tbonjour", "x1\t5", "date\t2024-01-01", "text\ttext", "1\t2"):
+        path = tmp_path / "one.tsv"
+        path.write_text(line + "\n")
+        assert [row.fields for row in open_table(path).rows()] == [tuple(line.split("\t"))], line
+    path.write_text("source\ttarget\nbad\0\tx\n")
+    with pytest.raises(DataError, match=r"one.tsv:2: a NUL character"):
+        list(open_table(path).rows())

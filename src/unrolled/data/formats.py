@@ -16,6 +16,7 @@ from unrolled.data.table import (
     Row,
     Table,
     default_names,
+    heads_little,
     heads_numbers,
     heads_paths,
     is_header,
@@ -79,7 +80,7 @@ class Layout:
         named = [column for column in chosen or () if isinstance(column, str)]
         cells = [cell.strip() for cell in first]
         asked = bool(named) and all(name in cells for name in named)
-        told = is_header(cells) or heads_numbers(records) or heads_paths(records)
+        told = is_header(cells) or heads_numbers(records) or heads_paths(records) or heads_little(records)
         self.header = len(cells) == count and (told or asked)
         self.names = unique(cells) if self.header else default_names(count)
         self.indices = select(path, self.names, chosen)
@@ -88,6 +89,15 @@ class Layout:
         self.most = count if self.fewest == count and not (chosen and not named) else 1 << 30
         self.columns = tuple(self.names[index] for index in self.indices)
         self.pick = picker(self.indices, count) if self.most == count else picker(self.indices, -1)
+
+    def refuse_bare(self, path: Path, lines: Sequence[tuple[int, str]]) -> None:
+        """DataError for a header without anything below it, be it wrong."""
+        if self.header and len(lines) == 1:
+            wrong: list[Wrong] = []
+            for _ in read_lines(path, wrong.append):
+                pass
+            if not wrong:
+                raise DataError(f"{path}: a header ({listed(self.names)}) and no rows below it. Give some rows.")
 
     def guesses(self) -> list[str]:
         """Sentences about the columns."""
@@ -103,6 +113,7 @@ def open_tsv(path: Path, columns: Columns = None) -> Table:
     lines = head(path)
     records = [text.split("\t") for _, text in lines]
     layout = Layout(path, records[:FIRST], common(list(map(len, records))), columns)
+    layout.refuse_bare(path, lines)
     skip = lines[0][0] if layout.header else 0
     guessed = layout.guesses()
     if len(layout.names) == 1 and _loose_width([text for _, text in lines]) > 1:
@@ -131,6 +142,7 @@ def open_csv(path: Path, columns: Columns = None) -> Table:
     delimiter = _delimiter([text for _, text in lines])
     records = [cells for cells in _loose([text for _, text in lines], delimiter) if cells]
     layout = Layout(path, records[:FIRST], common([len(cells) for cells in records]), columns)
+    layout.refuse_bare(path, lines)
     skip = lines[0][0] if layout.header else 0
 
     def read(report: Report) -> Iterator[Row]:

@@ -30,6 +30,10 @@ polish image boxes caption path file file_name filename audio sound recording wa
 KNOWN_NAMES = frozenset(_NAMES.split())
 """Cells that mark a first row as a header; compared in lower case."""
 
+LONE_NAMES = frozenset(
+    ["date", "time", "timestamp", "sequence", "series", "drawing", "stroke", "pen", "x", "y", "dx", "dy", "value"]
+)
+"""More of them, which may also begin a table of their own: they count where hardly another row is there."""
 
 _DATE = re.compile(r"\d{4}[-/](?:\d{1,2}\b|Q[1-4]$)")
 
@@ -133,6 +137,19 @@ def heads_numbers(records: Sequence[Sequence[str]]) -> bool:
         for place, name in enumerate(first)
     )
     return above * 2 >= len(first) > 1 and not any(is_number(cell) or is_date(cell) for cell in first)
+
+
+def heads_little(records: Sequence[Sequence[str]]) -> bool:
+    """Whether a row that stands alone, or above one row with a number or a date, names columns: half of its cells or
+    more are names of columns of some task, no two alike, and none is a number, a date or a path."""
+    first = [cell.strip().casefold() for cell in records[0]]
+    if len(records) > 2 or len(first) < 2 or len(set(first)) < len(first):
+        return False
+    if any(is_number(cell) or is_date(cell) or kind_of(cell) for cell in first):
+        return False
+    if len(records) == 2 and not any(is_number(cell) or is_date(cell) for cell in records[1]):
+        return False
+    return sum(cell in KNOWN_NAMES or cell in LONE_NAMES for cell in first) * 2 >= len(first)
 
 
 def heads_paths(records: Sequence[Sequence[str]]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from unrolled.data.parts import Part
 from unrolled.data.readers import Table, open_parallel, open_table
 from unrolled.data.table import wanted
 from unrolled.tasks import Task
+
+ONE_A_ROW = ("tsv", "csv", "jsonl", "parquet")
+"""Formats whose rows are examples, or parts of one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +62,8 @@ def open_sources(tables: Mapping[str, Table], task: Task[Any], data: Mapping[str
 
     UsageError or DataError says what is missing.
     """
+    if "valid" not in tables and not task.plain:
+        _refuse_one_row(tables, data)
     said: list[str] = []
     parts = {}
     for split, table in task.follow({name: task.adapt(table) for name, table in tables.items()}).items():
@@ -75,6 +81,18 @@ def open_sources(tables: Mapping[str, Table], task: Task[Any], data: Mapping[str
         parts["train"], parts["valid"], sentence = task.divide(parts["train"], data)
         said.append(sentence)
     return Tables(parts["train"], parts["valid"], parts.get("test"), said)
+
+
+def _refuse_one_row(tables: Mapping[str, Table], data: Mapping[str, Any]) -> None:
+    """DataError where the training table is a single row, before it is taken for anything else."""
+    table = tables.get("train")
+    if table is not None and table.format in ONE_A_ROW:
+        rows = Part(table, (), wrong_lines=data["wrong_lines"])
+        if len(list(islice(table.rows(rows.report), 2))) == 1:
+            raise DataError(
+                f"{table.path}: one row, and some must be held out for validation. Give more rows, or a validation "
+                "file with --valid."
+            )
 
 
 def tables_of(sources: Sources, columns: Sequence[str | int] | None, *, plain: bool = False) -> dict[str, Table]:
