@@ -243,11 +243,27 @@ def test_several_labels_a_row(tmp_path, run):
             (", ".join(marks), " ".join(draw.sample([*OTHER[:5], *(f"{one}ly" for one in marks)], 5 + len(marks))))
         )
     path = write(tmp_path / "data.tsv", table, (1, 0))
-    settings = SMALL | {"text": SMALL["text"] | {"separator": ","}}
+    settings = SMALL | {"text": SMALL["text"] | {"separator": ","}, "model": SMALL["model"] | {"pooling": "attention"}}
     model = train(path, task="classify", out=tmp_path / "model", settings=settings, quiet=True)
     scores = {one.name: one.value for one in model.scores}
     assert set(scores) == {"accuracy", "macro_f1", "micro_f1", "calibration_error"} and scores["micro_f1"] > 0.95
     assert model.predict(["the bigly hotly film", "the film"]) == ["big,hot", ""]
+    shown = model.explain("the bigly hotly film")
+    assert list(shown.target) == ["big", "hot"] and shown.weights.shape == (2, 4), "each label that it is answered with"
+    each = [model.explain("the bigly hotly film", one) for one in ("big", "hot")]
+    assert [list(one.target) for one in each] == [["big"], ["hot"]]
+    np.testing.assert_allclose(shown.weights, np.concatenate([one.weights for one in each]), atol=1e-6)
+    assert model.explain("the bigly hotly film", "hot, red").target == ("hot", "red"), "as the data have them"
+    assert len(model.explain("the film").target) == 1, "where it is answered with none, the likeliest"
+    tops = [one.faithfulness["top_agreement"] for one in each]
+    both = shown.faithfulness["top_agreement"]
+    assert (both.value, both.cases) == (sum(one.value for one in tops) / 2, 2), "of the labels that are shown"
+    with pytest.raises(UsageError, match=r"no label is called 'rot'. Did you mean 'hot'"):
+        model.explain("the bigly hotly film", "hot,rot")
+    tree = json.loads(run("explain", tmp_path / "model", "the bigly hotly film", "--target", "hot", "--json").out)
+    assert tree["target"]["words"] == ["hot"]
+    assert run("explain", tmp_path / "model", "the bigly hotly film", "--to", tmp_path / "both.svg").code == 0
+    assert all(f">{one}<" in (tmp_path / "both.svg").read_text() for one in ("big", "hot"))
     found = run("evaluate", tmp_path / "model", path, "--confusion", tmp_path / "c.svg")
     assert found.code == 2 and "may have several labels here" in found.err
     assert run("selfcheck", tmp_path / "model", "--lines", 4).code == 0

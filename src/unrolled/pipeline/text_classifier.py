@@ -80,13 +80,18 @@ class TextClassifier(LabelModel):
     def explain(self, text: str, label: str | None = None, *, trusted: bool = True) -> Explanation:
         """Which words were read to answer ``text``: by attention where the pooling is one, else by erasure.
 
-        ``label`` asks for another answer than the likeliest. ``trusted`` erases the words one by one to say how far
-        attention can be trusted. DataError for an empty text, UsageError for an unknown label.
+        ``label`` asks for another answer than the likeliest. Where a text may have several there is a row for each that
+        it is answered with, or for each in ``label``, written as in the data. ``trusted`` erases the words one by one
+        to say how far attention can be trusted, over the labels that are shown. DataError for an empty text, UsageError
+        for an unknown label.
         """
         check_line(arguments.text("explain", "text", text))
-        place = self.place(label)
+        places = None
+        if label is not None:
+            asked = (self.text.labels.split(label) if self.text.several else []) or [label]
+            places = [place for one in asked if (place := self.place(one)) is not None]
         line = " ".join(text.split("\n"))
-        return explain_label(self.network, self.text, line, place, trusted=trusted, device=self.device)
+        return explain_label(self.network, self.text, line, places, trusted=trusted, device=self.device)
 
     # --- after training -------------------------------------------------------------------------------------------
 

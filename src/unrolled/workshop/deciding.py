@@ -88,43 +88,47 @@ def without_words(case: Case) -> list[list[int]]:
 
 
 def explain_label(
-    network: Any, text: LabelledText, line: str, label: int | None, *, trusted: bool, device: Any
+    network: Any, text: LabelledText, line: str, labels: Sequence[int] | None, *, trusted: bool, device: Any
 ) -> Explanation:
-    """What was read to answer ``line``, as one row, the answer (``label``; None: the likeliest).
+    """What was read to answer ``line``, a row for each of ``labels``; None: the likeliest, or where a text may have
+    several all that it is answered with.
 
     With attention the weights are those of the pooling; else what of the label's probability goes without each word,
     1 - p(label | without it) / p(label), 0 where it grows (Zeiler & Fergus 2014; Li et al. 2016, arXiv:1612.08220).
-    ``trusted`` says of attention how far it agrees with that.
+    ``trusted`` says of attention how far it agrees with that, over the labels that are shown.
     """
     from unrolled.explain.explanation import Explanation
+    from unrolled.tasks.label_scores import decided
 
     case = case_of(text, line)
     names = text.labels.names
     read = answer(network, [case.ids], len(names), device=device)
-    chosen = int(read.probabilities[0].argmax()) if label is None else label
-    probability = float(read.probabilities[0, chosen])
+    said = read.probabilities[0]
+    if labels is None and text.several:
+        labels = np.flatnonzero(decided(said, several=True)).tolist()
+    chosen = list(labels or [int(said.argmax())])
     shown = Explanation(
         source=[line[start:end] for start, end in case.words],
-        target=[names[chosen]],
-        weights=np.zeros((1, len(case.words))),
+        target=[names[label] for label in chosen],
+        weights=np.zeros((len(chosen), len(case.words))),
         source_text=" ".join(line.split()),
-        target_text=f"{names[chosen]} ({probability:.3f})",
-        log_probs=[float(_logs(probability))],
+        target_text=", ".join(f"{names[label]} ({said[label]:.3f})" for label in chosen),
+        log_probs=[float(_logs(said[label])) for label in chosen],
     )
     if read.weights is None:
         lost = 1 - np.exp(-np.maximum(_effects(network, text, case, chosen, device), 0.0))
         return replace(shown, weights=lost, method="erasure", scale="probability lost without it")
-    weights = read.weights[0]
-    found = replace(shown, weights=(weights[:-1] @ case.share)[None], end_column=weights[-1:])
+    weights = np.tile(read.weights[0], (len(chosen), 1))  # one attention for all of them
+    found = replace(shown, weights=weights[:, :-1] @ case.share, end_column=weights[:, -1])
     if not trusted:
         return found
     return replace(found, faithfulness=_faith([found.weights], [_effects(network, text, case, chosen, device)]))
 
 
-def _effects(network: Any, text: LabelledText, case: Case, label: int, device: Any) -> np.ndarray:
-    """What the label loses in log-probability without each word, float64 [1, words]."""
-    said = answer(network, without_words(case), len(text.labels.names), device=device).probabilities[:, label]
-    effects: np.ndarray = (_logs(said[0]) - _logs(said[1:]))[None]
+def _effects(network: Any, text: LabelledText, case: Case, labels: Sequence[int], device: Any) -> np.ndarray:
+    """What each label loses in log-probability without each word, float64 [labels, words]."""
+    said = _logs(answer(network, without_words(case), len(text.labels.names), device=device).probabilities)
+    effects: np.ndarray = (said[0] - said[1:])[:, list(labels)].T
     return effects
 
 
@@ -138,7 +142,7 @@ def trust(network: Any, text: LabelledText, lines: Sequence[str], *, device: Any
     weights, effects = [], []
     for case, row, said in zip(cases, read.weights, read.probabilities, strict=True):
         weights.append((row[:-1] @ case.share)[None])
-        effects.append(_effects(network, text, case, int(said.argmax()), device))
+        effects.append(_effects(network, text, case, [int(said.argmax())], device))
     return _faith(weights, effects)
 
 
