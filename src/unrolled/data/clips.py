@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from unrolled.base.errors import DataError
 from unrolled.data.table import Table
-from unrolled.text.audio import read_recording, silent
+from unrolled.text.recordings import read_recording, silent
 
 
 class Clip(NamedTuple):

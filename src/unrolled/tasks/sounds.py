@@ -13,7 +13,7 @@ from unrolled.tasks.base import TASKS, Manual
 from unrolled.tasks.named_files import concluded, labelled, looked_at, told
 from unrolled.tasks.numbers import check_read, in_source
 from unrolled.tasks.read_labels import ReadLabelTask
-from unrolled.text.audio import check_recording
+from unrolled.text.recordings import check_recording
 
 if TYPE_CHECKING:
     from unrolled.data.parts import Part

@@ -13,8 +13,8 @@ from unrolled.tasks.describing import DescribeTask
 from unrolled.tasks.judging import Grouping
 from unrolled.tasks.named_files import full, labels_beside, looked_at
 from unrolled.tasks.numbers import in_source
-from unrolled.text.audio import check_recording
 from unrolled.text.readers import ReadText
+from unrolled.text.recordings import check_recording
 
 SOUNDS = ("sound", "audio", "recording", "wav", "path", "file", "file_name", "filename")
 """What columns of paths are called, the likeliest first; compared in lower case."""
