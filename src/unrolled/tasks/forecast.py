@@ -21,7 +21,7 @@ from unrolled.data.series_parts import cut, joined, spans
 from unrolled.data.table import Row, Table, is_number
 from unrolled.tasks.base import TASKS, Batches, Carried, Manual, Sized, Task, Validation
 from unrolled.tasks.classify import LABELS
-from unrolled.tasks.forecast_sizes import cutting_of, encoded, extent_of
+from unrolled.tasks.forecast_sizes import cutting_of, encoded, extent_of, sized
 from unrolled.text.clock import Clock
 from unrolled.text.forecasting import SeriesText, usual_horizon
 from unrolled.text.series import COLUMNS, read_series
@@ -31,18 +31,6 @@ if TYPE_CHECKING:
 
     from unrolled.data.store import Encoder, Store
     from unrolled.data.windows import Windowed
-
-UPDATES = 1500
-"""Updates that a run has where nobody says how long it is."""
-
-LEAST, MOST = 3, 12
-"""Epochs that it has at least and at most: few windows are soon learnt by heart."""
-
-VALIDATIONS = 30
-"""How often such a run is validated."""
-
-FEW, MANY = 500, 3000
-"""Windows up to which a batch holds 16, and 32 of them; above, 64."""
 
 USUAL_BATCH = 32
 """Windows of a batch where neither the data nor the user say how many."""
@@ -220,12 +208,7 @@ class Forecast(Task[SeriesText]):
     def size(self, part: Part) -> Sized:
         """So many epochs that there are enough updates, of batches that suit the number of windows."""
         steps = sum(read_series(row.fields).ends for row in part.rows())
-        windows = min(steps, self.windows or steps)
-        size = 16 if windows <= FEW else 32 if windows <= MANY else 64
-        updates = max(1, windows // size)
-        epochs = int(np.clip(round(UPDATES / updates), LEAST, MOST))
-        every = max(1, updates * epochs // VALIDATIONS)
-        tree = {"train": {"batch_sentences": size, "epochs": epochs, "validate_every": every}}
+        tree = sized(min(steps, self.windows or steps))
         return Sized(f"sized to {steps} steps", tree, lambda _: [f"{steps:,} steps to learn from."])
 
     def learn(self, settings: Mapping[str, Any], part: Part) -> SeriesText:
