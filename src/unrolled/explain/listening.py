@@ -32,6 +32,7 @@ class Listening(Plotted):
     weights       float32 [symbols, time] in [0, 1], an attention's rows; of a label also what the answer rests on
     log_probs     natural log-probability of each symbol
     said          the symbols as a text, or the label of the recording
+    seconds       whether time is in seconds and pitches are in hertz; else frames and channels are counted
     caption       what stands above the picture, instead of what is usual
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
     """
@@ -43,6 +44,7 @@ class Listening(Plotted):
     weights: np.ndarray
     log_probs: Sequence[float]
     said: str
+    seconds: bool = True
     caption: str = ""
     faithfulness: Mapping[str, Measure] | None = None
 
@@ -65,7 +67,7 @@ class Listening(Plotted):
         """Everything, as JSON knows it; weights and energies are rounded."""
         return {
             "target": {"text": self.target_text, "symbols": list(self.symbols), "log_probs": list(self.log_probs)},
-            "seconds_a_frame": self.step,
+            **({"seconds_a_frame": self.step} if self.seconds else {}),
             "heard_at": np.round(self.centres(), 4).tolist(),
             "weights": np.round(self.weights.astype(float), 6).tolist(),
             "pitches": np.round(self.pitches, 1).tolist(),
@@ -79,12 +81,12 @@ class Listening(Plotted):
         left = max(map(len, names), default=0)
         room = max(8, min(width - left - 10, len(self.bands)))
         edges = np.linspace(0, len(self.bands), room + 1).round().astype(int)
-        lines = []
+        lines, unit = [], " s" if self.seconds else ""
         for name, row, centre in zip(names, self.weights, self.centres(), strict=True):
             held = np.add.reduceat(row, edges[:-1]) / np.diff(edges)
             top = max(float(held.max()), 1e-9)
             drawn = "".join(SHADES[int(share / top * (len(SHADES) - 1))] for share in held)
-            lines.append(f"{name:<{left}} {centre:6.2f} s {drawn}".rstrip())
+            lines.append(f"{name:<{left}} {centre:6.2f}{unit} {drawn}".rstrip())
         return "\n".join([*lines, *self.sentences_of_trust()])
 
     def figure(self) -> Figure:
@@ -111,7 +113,7 @@ def _figure(one: Listening) -> Figure:
     )  # fmt: skip
     size = 9 if rows < TALLEST else max(3.0, 9 * TALLEST / (0.19 * count))
     below.set_yticks(range(count), [shown(symbol) for symbol in one.symbols], fontsize=size)
-    below.set_xlabel("seconds", fontsize=9)
+    below.set_xlabel("seconds" if one.seconds else "frames", fontsize=9)
     below.tick_params(axis="x", labelsize=8)
     figure.suptitle(_title(one), fontsize=9)
     return figure
@@ -135,7 +137,7 @@ def _spectrogram(axes: Any, one: Listening, end: float) -> None:
     axes.imshow(one.bands.T, origin="lower", aspect="auto", cmap="magma", extent=(0, end, -0.5, mels - 0.5))
     places = np.unique(np.linspace(0, mels - 1, min(mels, 5)).round().astype(int))
     axes.set_yticks(places, [f"{one.pitches[place]:,.0f}" for place in places], fontsize=8)
-    axes.set_ylabel("hertz", fontsize=9)
+    axes.set_ylabel("hertz" if one.seconds else "channel", fontsize=9)
     for symbol, centre, level in zip(one.symbols, one.centres(), levels(one, end), strict=True):
         axes.axvline(centre, color="white", linewidth=0.7, alpha=0.7)
         axes.annotate(

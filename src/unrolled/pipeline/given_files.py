@@ -15,7 +15,9 @@ from unrolled.data.lines import lines_of
 from unrolled.data.opening import from_file
 from unrolled.data.readers import open_table
 from unrolled.data.referenced import files_in, holds_files
-from unrolled.data.table import Table
+from unrolled.data.signals import arranged
+from unrolled.data.table import Row, Table
+from unrolled.text.frames import read_frames
 
 Adapt = Callable[[Table], Table]
 """A table with the paths that it names in its first column, as seen from here."""
@@ -66,6 +68,35 @@ def larger(reader: Any, source: Any) -> np.ndarray:
     """The image twice as high and twice as wide, where any size is read; else another of its size."""
     pixels: np.ndarray = reader.scaled(source)
     return pixels[::-1].copy() if reader.kept else np.tile(pixels, (2, 2, 1))
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+def sequences_in(file: str, adapt: Adapt, reader: Any) -> Iterator[str]:
+    """The cells of frames of a file; DataError with the line of one that the model does not read."""
+    table = arranged(adapt(open_table(from_file(file, "sequences"))), reader.names)
+    for row in table.rows():
+        frames_of(str(table.path), row, reader)
+        yield row.fields[0]
+
+
+def frames_of(where: str, row: Row, reader: Any) -> np.ndarray:
+    """The frames of a row, float32 [time, channels]; DataError with its line for those that the model does not read."""
+    try:
+        found: np.ndarray = reader.checked(read_frames(row.fields[0]))
+    except DataError as error:
+        raise DataError(f"{where}:{row.place}: {error}") from None
+    return found
+
+
+def random_frames(reader: Any, count: int) -> list[np.ndarray]:
+    """Sequences of 1 to 40 frames of noise around the training mean, seed 1."""
+    draw = np.random.default_rng(1)
+    return [
+        reader.mean + reader.deviation * draw.normal(size=(int(draw.integers(1, 41)), reader.given))
+        for _ in range(count)
+    ]
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------

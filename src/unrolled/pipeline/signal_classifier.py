@@ -13,12 +13,12 @@ from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
 from unrolled.data.readers import open_table
 from unrolled.data.signals import arranged
-from unrolled.data.table import Row, Table
+from unrolled.data.table import Table
+from unrolled.pipeline.given_files import frames_of, random_frames
 from unrolled.pipeline.model import TRAINED
 from unrolled.pipeline.read_labels import ReadLabelModel, Rested
 from unrolled.pipeline.streaming import Stream
 from unrolled.tasks.signals import Signals
-from unrolled.text.frames import read_frames
 from unrolled.workshop.labelling import Pieces, stretches
 
 if TYPE_CHECKING:
@@ -77,34 +77,24 @@ class SignalModel(ReadLabelModel):
     def rows_of(self, part: Part) -> tuple[list[np.ndarray], list[str]]:
         table = arranged(part.table, self.text.source.names)
         rows = list(part._replace(table=table).rows())
-        return [self._placed(str(table.path), row) for row in rows], [row.fields[1] for row in rows]
+        return [frames_of(str(table.path), row, self.text.source) for row in rows], [row.fields[1] for row in rows]
 
     def first(self, part: Part, most: int) -> list[np.ndarray]:
         table = arranged(part.table, self.text.source.names)
-        return [self._placed(str(table.path), row) for row in islice(part._replace(table=table).rows(), most)]
+        rows = islice(part._replace(table=table).rows(), most)
+        return [frames_of(str(table.path), row, self.text.source) for row in rows]
 
     def sources_in(self, file: str) -> Iterator[np.ndarray]:
         """The sequences of a file, one after the other."""
         for row in self._table(file).rows():
-            yield self._placed(file, row)
+            yield frames_of(file, row, self.text.source)
 
     def _table(self, file: str) -> Table:
         return arranged(self.task.adapt(open_table(from_file(file, "sequences"))), self.text.source.names)
 
-    def _placed(self, file: str, row: Row) -> np.ndarray:
-        try:
-            found: np.ndarray = self.text.source.checked(read_frames(row.fields[0]))
-        except DataError as error:
-            raise DataError(f"{file}:{row.place}: {error}") from None
-        return found
-
     def made_up(self, count: int) -> list[np.ndarray]:
         """Sequences of 1 to 40 frames of noise around the training mean, seed 1."""
-        draw, reader = np.random.default_rng(1), self.text.source
-        return [
-            reader.mean + reader.deviation * draw.normal(size=(int(draw.integers(1, 41)), reader.given))
-            for _ in range(count)
-        ]
+        return random_frames(self.text.source, count)
 
     def longer(self, source: Any) -> np.ndarray:
         return np.concatenate([numbers(source, "longer")] * 4)

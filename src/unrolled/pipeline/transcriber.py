@@ -10,11 +10,13 @@ import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
 from unrolled.data.parts import Part
+from unrolled.data.signals import arranged
 from unrolled.pipeline.describing import Describer
-from unrolled.pipeline.given_files import checked, recordings_in, tones
+from unrolled.pipeline.given_files import checked, frames_of, random_frames, recordings_in, sequences_in, tones
 from unrolled.pipeline.model import TRAINED
 from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.speech import Speech
+from unrolled.text.readers import Framed
 from unrolled.workshop import arguments
 from unrolled.workshop.hearing import trust
 from unrolled.workshop.seeing import NO_ATTENTION
@@ -30,7 +32,8 @@ TRUSTED = 20
 class Transcriber(Describer):
     """A trained model that writes down recordings: ``predict``, ``explain``, ``evaluate``, ``score``, ``embed``.
 
-    A recording is a path, or an array [samples] at the model's rate: numbers from -1 to 1, or whole ones of 16 bits.
+    A recording is a path, or an array [samples] at the model's rate: numbers from -1 to 1, or whole ones of 16 bits. A
+    model of frames (``text.source: {kind: frames}``) reads arrays [time, channels].
     """
 
     task: Speech
@@ -41,14 +44,22 @@ class Transcriber(Describer):
 
     def sources_in(self, file: str) -> Iterator[Any]:
         """The recordings of a folder or a table, or the one that ``file`` is."""
+        if self.framed:
+            return sequences_in(file, self.task.adapt, self.text.source)
         return recordings_in(file, self.task.adapt, self.text.source)
 
+    @property
+    def framed(self) -> bool:
+        """Whether it reads frames that the user gives, and no recordings."""
+        return isinstance(self.text.source, Framed)
+
     def made_up(self, count: int) -> list[Any]:
-        """Tones of 0.1 to 1 seconds that change their pitch, seed 1."""
-        return list(tones(self.text.source, count))
+        """Tones of 0.1 to 1 seconds that change their pitch, or frames of noise, seed 1."""
+        return list((random_frames if self.framed else tones)(self.text.source, count))
 
     def longer(self, source: Any) -> Any:
-        return np.tile(self.text.source.samples(source), 4)
+        reader = self.text.source
+        return np.tile(reader.frames(source), (4, 1)) if self.framed else np.tile(reader.samples(source), 4)
 
     # --- seeing ---------------------------------------------------------------------------------------------------
 
@@ -80,9 +91,10 @@ class Transcriber(Describer):
             raise UsageError(NO_ATTENTION)
         rows = np.asarray(weights, np.float32)[: len(ids), : len(frames)]
         return Listening(
-            bands=reader.frames(reader.samples(source)),
-            pitches=reader.pitches(),
+            bands=reader.frames(source if self.framed else reader.samples(source)),
+            pitches=np.arange(1, reader.given + 1) if self.framed else reader.pitches(),
             step=reader.step,
+            seconds=not self.framed,
             symbols=tuple(tokens),
             weights=rows,
             log_probs=said[: len(ids)],
@@ -113,6 +125,12 @@ class Transcriber(Describer):
         return self.explain(source, target, trusted=not untrusted)
 
     def pairs(self, part: Part) -> tuple[list[str], list[str]]:
+        reader = self.text.source
+        if self.framed:
+            part = part._replace(table=arranged(part.table, reader.names))
         for row in part.rows():
-            checked(part.table.place(row.place, part.pick[0]), row.fields[0], self.text.source)
+            if self.framed:
+                frames_of(str(part.table.path), row, reader)
+            else:
+                checked(part.table.place(row.place, part.pick[0]), row.fields[0], reader)
         return super().pairs(part)

@@ -70,6 +70,8 @@ def files_mark(part: Part, mark: str) -> str:
     """A mark of a store that changes where a file that the rows name has been changed."""
     from unrolled.data.store import fingerprint
 
+    if not part.table.root:
+        return mark
     found = [mark]
     for path in dict.fromkeys(row.fields[0] for row in part.rows()):
         if Path(path).is_file():

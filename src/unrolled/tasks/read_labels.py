@@ -58,7 +58,7 @@ class ReadLabelTask(LabelTask[ReadLabels]):
 
     def store(self, folder: Path, part: Part, text: ReadLabels, mark: str) -> Store:
         """As usual; a store is also made anew where a file that the rows name has been changed since."""
-        return super().store(folder, part, text, files_mark(part, mark) if part.table.root else mark)
+        return super().store(folder, part, text, files_mark(part, mark))
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
         from unrolled.data.batching import Tokens

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+from unrolled.base.errors import SettingsError
 from unrolled.data.parts import Part
 from unrolled.data.referenced import column_of, resolved
-from unrolled.data.table import Table, arranged, listed
+from unrolled.data.signals import arranged, gathered, sequence_column
+from unrolled.data.table import Table, listed
+from unrolled.data.table import arranged as ordered
 from unrolled.tasks.base import TASKS, Manual
 from unrolled.tasks.describing import DescribeTask
 from unrolled.tasks.judging import Grouping
 from unrolled.tasks.named_files import full, labels_beside, looked_at
-from unrolled.tasks.numbers import in_source
+from unrolled.tasks.numbers import check_read, in_source
 from unrolled.text.readers import ReadText
 from unrolled.text.recordings import check_recording
+
+if TYPE_CHECKING:
+    from unrolled.data.store import Store
+    from unrolled.text.readers import Framed
+
+FORMATS = ("ts", "npz", "frames")
+"""Formats whose rows are sequences of frames."""
 
 SOUNDS = ("sound", "audio", "recording", "wav", "path", "file", "file_name", "filename")
 """What columns of paths are called, the likeliest first; compared in lower case."""
@@ -30,7 +42,8 @@ MEASURES = ("wer", "cer", "exact_match")
 
 @TASKS.register("speech")
 class Speech(DescribeTask):
-    """Recordings with a text of each.
+    """Recordings with a text of each; or with ``text.source: {kind: frames}`` sequences of frames that are not heard:
+    signs, strokes of a sensor, sounds that somebody else has analysed.
 
     ``scores`` are measures of the outputs. ``references``: each row has its own reference, or rows of the same
     recording are ``grouped`` and the best of their references counts.
@@ -67,6 +80,9 @@ class Speech(DescribeTask):
 
     def adapt(self, table: Table) -> Table:
         """Paths as seen from here, and the text beside them, where there is one; rows that cannot be used are wrong."""
+        framed = in_frames(table)
+        if framed is not None:
+            return full(framed, "text") if len(framed.columns) > 1 else framed
         found = looked_at(adapted(table), "recording", check_recording)
         return full(found, "text") if len(found.columns) > 1 else found
 
@@ -74,8 +90,38 @@ class Speech(DescribeTask):
         return (0, 1) if tuple(columns[:2]) == COLUMNS else super().named(columns)
 
     def learn(self, settings: Mapping[str, Any], part: Part) -> ReadText:
+        framed, kind = not part.table.root, settings["source"]["kind"]
+        if framed != (kind == "frames"):
+            what, needed = ("sequences of frames", "frames") if framed else ("recordings", "audio")
+            raise SettingsError(
+                f"[text.source] '{kind}' was given, and the rows of {part.table.path} are {what}. Say --set "
+                f"text.source.kind={needed}."
+            )
         with in_source():
-            return super().learn(settings, part)
+            text = super().learn(settings, part)
+        if framed:
+            cast("Framed", text.source).names = part.table.channels
+        return text
+
+    def store(self, folder: Path, part: Part, text: ReadText, mark: str) -> Store:
+        names = getattr(text.source, "names", ())
+        return super().store(folder, part._replace(table=arranged(part.table, names)), text, mark)
+
+    def check(self, settings: Mapping[str, Any]) -> None:
+        super().check(settings)
+        kind = settings["text"]["source"]["kind"]
+        check_read(settings, "recordings", "frames" if kind == "frames" else "audio", "frames")
+
+
+def in_frames(table: Table) -> Table | None:
+    """A table of frames with texts, in files of them or with a frame a row, a sequence a row; None for any other."""
+    if table.format in FORMATS:
+        return replace(table, columns=COLUMNS[: len(table.columns)])
+    if sequence_column(table.columns) is None or column_of(table, "sound") is not None:
+        return None
+    text = _called(TEXTS, table.columns)
+    found = gathered(table, None, None if text is None else table.columns[text], by_frame=False, cure="write one text")
+    return replace(found, columns=COLUMNS[: len(found.columns)])
 
 
 def adapted(table: Table) -> Table:
@@ -92,7 +138,7 @@ def adapted(table: Table) -> Table:
     said += f", their texts stand in '{table.columns[text[0]]}'" if text else ""
     unused = [table.columns[place] for place in others if place not in text]
     said += f"; not used: {listed(unused)}." if unused else "."
-    found = arranged(table, [sound, *text], said, COLUMNS[: 1 + len(text)])
+    found = ordered(table, [sound, *text], said, COLUMNS[: 1 + len(text)])
     return found if table.root else resolved(found, 0)
 
 

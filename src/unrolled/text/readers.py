@@ -29,6 +29,8 @@ class Framed(Reader):
     A frame with deltas has twice the channels. ``names``: what the channels are called, or nothing.
     """
 
+    step = 1.0  # frames are counted, not timed
+
     def __init__(self, *, scale: Literal["standard", "none"] = "standard", deltas: bool = False) -> None:
         self.settings = {"kind": "frames", "scale": scale, "deltas": deltas}
         self.deltas = deltas
@@ -54,8 +56,7 @@ class Framed(Reader):
         another number of channels, for no frame and for a number that is not finite."""
         if isinstance(given, str):
             return self._scaled(self.checked(read_frames(given)))
-        frames = np.asarray(given, np.float32)
-        frames = frames[:, None] if frames.ndim == 1 else frames
+        frames = self.frames(given)
         if frames.ndim != 2 or frames.shape[1] != self.given or not len(frames):
             raise DataError(
                 f"frames of shape {list(frames.shape)}; this model reads [time, {self.given}] with at least one frame."
@@ -63,6 +64,11 @@ class Framed(Reader):
         if not np.isfinite(frames).all():
             raise DataError("it holds a number that is not finite. Fill the gap before.")
         return self._scaled(frames)
+
+    def frames(self, given: Any) -> Numbers:
+        """The frames of a cell or an array, as the user gave them, float32 [time, channels]."""
+        found = read_frames(given) if isinstance(given, str) else np.asarray(given, np.float32)
+        return found[:, None] if found.ndim == 1 else found
 
     def checked(self, frames: Numbers) -> Numbers:
         """The frames, which have as many channels as the training rows; DataError for others."""
