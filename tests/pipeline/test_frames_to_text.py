@@ -17,7 +17,8 @@ SETTINGS = {
         "decoder": {"cell": {"hidden_size": 24}, "attention": {"hidden_size": 24}},
     },
     "train": {
-        "epochs": 20, "stop_on": "loss", "learning_rate": 0.01, "batch_sentences": 16, "label_smoothing": 0.0, "precision": "float32",
+        "epochs": 20, "stop_on": "loss", "learning_rate": 0.01, "batch_sentences": 16, "label_smoothing": 0.0,
+        "precision": "float32",
         "seed": 1,
     },
     "search": {"kind": "argmax", "beam": 1},
@@ -76,6 +77,7 @@ def test_the_picture_counts_frames_and_channels(model, tmp_path):
     frames = signed("ab", np.random.default_rng(4))
     seen = model.explain(frames, "ab")
     assert seen.weights.shape == (2, len(frames)) and seen.bands.shape == frames.shape
+    assert "nan" not in model.explain(frames[:3], "a").text()  # shorter than a line
     first, second = seen.centres()
     assert first < second
     assert "seconds_a_frame" not in seen.to_dict() and " s " not in seen.text()

@@ -79,7 +79,7 @@ class Listening(Plotted):
         """A line a symbol: when it was heard, and where over the length of the recording."""
         names = [shown(symbol)[:12] for symbol in self.symbols]
         left = max(map(len, names), default=0)
-        room = max(8, min(width - left - 10, len(self.bands)))
+        room = min(max(8, width - left - 10), len(self.bands))
         edges = np.linspace(0, len(self.bands), room + 1).round().astype(int)
         lines, unit = [], " s" if self.seconds else ""
         for name, row, centre in zip(names, self.weights, self.centres(), strict=True):
