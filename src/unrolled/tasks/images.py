@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from annotated_types import Ge
-
-from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
-from unrolled.data.table import Table
 from unrolled.tasks.base import TASKS, Manual, Sized
-from unrolled.tasks.named_files import concluded, labelled, told
 from unrolled.tasks.pictures import acquaint, channels_of, check_images, sized_images
-from unrolled.tasks.read_labels import ReadLabelTask
+from unrolled.tasks.read_labels import FileLabelTask
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @TASKS.register("images")
-class Images(ReadLabelTask):
+class Images(FileLabelTask):
     """One label an image, or any number of them (``text.separator``).
 
     A folder for each label holds the images that have it; or a table names images in one column and has their labels in
@@ -30,6 +25,7 @@ class Images(ReadLabelTask):
     …, else the one with few short values that come again and again.
     """
 
+    files = "image"
     columns = ("image", "label")
     noun = "image"
     unit = "images"
@@ -42,20 +38,6 @@ class Images(ReadLabelTask):
         tags=("image-classification", "rnn"),
         pipeline="image-classification",
     )
-
-    def __init__(self, *, label: str | Annotated[int, Ge(1)] | None = None) -> None:
-        self.label = label
-
-    @classmethod
-    def recognises(cls, table: Table) -> str | None:
-        return told(table, "image")
-
-    @classmethod
-    def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
-        return concluded(table, "image")
-
-    def adapt(self, table: Table) -> Table:
-        return labelled(table, "image", self.label)
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)

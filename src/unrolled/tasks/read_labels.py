@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+
+from annotated_types import Ge
 
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
+from unrolled.data.table import Table
 from unrolled.tasks.base import Batches, Sized
 from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.labelling import Labelled, LabelTask
+from unrolled.tasks.named_files import concluded, labelled, told
 from unrolled.tasks.numbers import files_mark, held_out, learnt, number_rows
 from unrolled.text.readers import ReadLabels
 
@@ -91,3 +95,24 @@ class ReadLabelTask(LabelTask[ReadLabels]):
         sizes = self.sketched, SKETCHED, settings["text"]["separator"] is not None, self.each
         network = MODELS.build(settings["model"], *sizes, where="model")
         return network, f"{self.sketched} channels and {SKETCHED} labels"
+
+
+class FileLabelTask(ReadLabelTask):
+    """A `ReadLabelTask` of files: in a folder for each label, or named by a table with labels in another column."""
+
+    files: ClassVar[str]
+    """The kind of the files (`unrolled.data.endings.KINDS`)."""
+
+    def __init__(self, *, label: str | Annotated[int, Ge(1)] | None = None) -> None:
+        self.label = label
+
+    @classmethod
+    def recognises(cls, table: Table) -> str | None:
+        return told(table, cls.files)
+
+    @classmethod
+    def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
+        return concluded(table, cls.files)
+
+    def adapt(self, table: Table) -> Table:
+        return labelled(table, self.files, self.label)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from annotated_types import Ge
-
-from unrolled.base.settings import Tree
 from unrolled.data.table import Table
 from unrolled.tasks.base import TASKS, Manual
-from unrolled.tasks.named_files import concluded, labelled, looked_at, told
+from unrolled.tasks.named_files import looked_at
 from unrolled.tasks.numbers import check_read, in_source
-from unrolled.tasks.read_labels import ReadLabelTask
+from unrolled.tasks.read_labels import FileLabelTask
 from unrolled.text.recordings import check_recording
 
 if TYPE_CHECKING:
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @TASKS.register("sounds")
-class Sounds(ReadLabelTask):
+class Sounds(FileLabelTask):
     """One label a recording, or any number of them (``text.separator``).
 
     A folder for each label holds the recordings that have it; or a table names recordings in one column and has their
@@ -29,6 +26,7 @@ class Sounds(ReadLabelTask):
     category, …, else the one with few short values that come again and again.
     """
 
+    files = "sound"
     columns = ("sound", "label")
     noun = "recording"
     unit = "recordings"
@@ -42,19 +40,8 @@ class Sounds(ReadLabelTask):
         pipeline="audio-classification",
     )
 
-    def __init__(self, *, label: str | Annotated[int, Ge(1)] | None = None) -> None:
-        self.label = label
-
-    @classmethod
-    def recognises(cls, table: Table) -> str | None:
-        return told(table, "sound")
-
-    @classmethod
-    def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
-        return concluded(table, "sound")
-
     def adapt(self, table: Table) -> Table:
-        return looked_at(labelled(table, "sound", self.label), "recording", check_recording)
+        return looked_at(super().adapt(table), "recording", check_recording)
 
     def check(self, settings: Mapping[str, Any]) -> None:
         super().check(settings)
