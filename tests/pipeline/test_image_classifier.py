@@ -1,7 +1,9 @@
 """Labels of images end to end: folders and tables, shapes told apart, where that rests, what is refused and where."""
 
+import io
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -119,6 +121,8 @@ def test_predict_reads_a_file_a_folder_folders_of_labels_and_a_table(model, data
     assert [one.tree["label"] for one in model.show_predict(str(tmp_path / "table.csv"))] == model.predict(
         sorted(data[1])[:3]
     )
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(sorted(data[1])[:2]).encode())))
+    assert [one.tree["label"] for one in model.show_predict("-")] == model.predict(sorted(data[1])[:2])
     loaded = unrolled.load(data[0].parent / "shapes-model")
     assert loaded.predict(sorted(data[1])[:5]) == model.predict(sorted(data[1])[:5])
     assert model.show_explain(f"{folder}#3", untrusted=True).source_text == sorted(data[1])[2]
@@ -251,7 +255,9 @@ def test_the_doctor_looks_at_images_and_their_labels(tmp_path, capsys):
 def test_the_doctor_finds_what_train_holds_too(data, tmp_path, capsys):
     shutil.copytree(data[0], tmp_path / "all")
     shutil.copy(tmp_path / "all/train/cross/0.png", tmp_path / "all/test/square/again.png")
+    (tmp_path / "all/test/disc").mkdir()
+    shape("cross", np.random.default_rng(9))[0].save(tmp_path / "all/test/disc/new.png")
     check(data=str(tmp_path / "all"))
     said = capsys.readouterr().out
     assert "1 image is also in train, pixel by pixel" in said and "again.png" in said
-    assert "cross" in said
+    assert "1 class of 'label' never seen in train" in said and "disc" in said

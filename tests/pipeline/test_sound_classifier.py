@@ -25,7 +25,7 @@ SETTINGS = {
         "front": {"size": 12, "dropout": 0.0, "augment": None},
         "encoder": {"cell": {"hidden_size": 8}, "layers": 1, "dropout": 0.0},
     },
-    "train": {"epochs": 12, "learning_rate": 0.02, "batch_sentences": 20, "precision": "float32", "seed": 1},
+    "train": {"epochs": 8, "learning_rate": 0.02, "batch_sentences": 20, "precision": "float32", "seed": 1},
 }
 
 
@@ -63,7 +63,7 @@ def folders(folder, count, seed):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("beeps")
-    folders(folder / "train", 120, 1)
+    folders(folder / "train", 105, 1)
     return folder, folders(folder / "test", 30, 2)
 
 
