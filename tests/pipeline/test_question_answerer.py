@@ -195,9 +195,29 @@ def test_a_squad_file_trains_spans_that_may_be_none(doubtful, folder, tmp_path):
         "explain", folder / "doubtful", f"{folder}/dev-v2.0.json#{number}", "--target", "", "--json", "--no-trust"
     )
     assert "(no answer)" in asked.output
+    said = [
+        json.loads(one)
+        for one in run("predict", folder / "doubtful", folder / "dev-v2.0.json", "--json").stdout.splitlines()
+    ]
+    for number in (1 + int(np.flatnonzero(~answered)[0]), 1 + int(np.flatnonzero(answered)[0])):
+        line = f"{folder}/dev-v2.0.json#{number}"
+        shown = json.loads(run("explain", folder / "doubtful", line, "--json", "--no-trust").stdout)
+        assert shown["probability"] == pytest.approx(said[number - 1]["probability"], abs=1e-5), "predict's number"
+        steps = run("explain", folder / "doubtful", line, "--by", "steps", "--to", tmp_path / "steps.svg").output
+        picture = (tmp_path / "steps.svg").read_text() + steps
+        assert f"({said[number - 1]['probability']:.3f})" in picture
     run("selfcheck", folder / "doubtful", folder / "dev-v2.0.json")
     again = unrolled.load(folder / "doubtful")
     assert again.text.nowhere and again.predict([(document, "Where is Eli?")]) == [""]
+
+
+def test_of_an_answer_that_stands_twice_the_likeliest_place_is_explained(spans):
+    document = "Ben is in the yard. Ana is in the old barn. Eli likes the yard."
+    (said,) = spans.answers([(document, "Where is Ben?")])
+    for label in ("yard", "old barn"):
+        best = max(probability for one, probability in said.ranked if one == label)
+        shown = spans.explain(document, "Where is Ben?", label, trusted=False)
+        assert shown.probability == pytest.approx(best, abs=1e-5)
 
 
 def test_a_reader_that_always_answers_is_told_so(spans, folder, doubtful):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrolled.tasks.reading_scores import LONGEST, best_spans, exact_match, normalised, token_f1
+from unrolled.tasks.reading_scores import LONGEST, best_spans, exact_match, normalised, span_probability, token_f1
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,23 @@ def test_the_best_spans_are_found_among_all(size, seed):
     order = sorted(every, key=lambda span: -every[span])[:3]
     assert [span[:2] for span in found] == order
     assert [span[2] for span in found] == pytest.approx([every[span] / sum(every.values()) for span in order], rel=1e-4)
+
+
+@given(size=st.integers(1, 40), seed=st.integers(0, 99), nowhere=st.booleans())
+def test_the_probability_of_a_span_is_the_one_that_it_is_answered_with(size, seed, nowhere):
+    draw = np.random.default_rng(seed)
+    first, last = (draw.dirichlet(np.ones(size)).astype(np.float32) for _ in range(2))
+    end = size - 1 if nowhere else None
+    found = best_spans(first, last, size * size, end)
+    assert [span_probability(first, last, span[:2], end) for span in found] == pytest.approx([one[2] for one in found])
+    assert sum(one[2] for one in found) == pytest.approx(1)
+
+
+def test_a_span_longer_than_any_answer_has_a_probability_too():
+    first = last = np.full(LONGEST + 1, 1 / (LONGEST + 1))
+    spans = (LONGEST + 1) * (LONGEST + 2) // 2
+    assert span_probability(first, last, (0, LONGEST)) == pytest.approx(1 / spans)
+    assert span_probability(np.array([0.0, 1.0]), np.array([1.0, 0.0]), (0, 1)) == 0.0
 
 
 def test_where_no_span_is_possible_the_first_symbol_is_one():

@@ -204,8 +204,13 @@ def place_of(document: str, answer: str, start: int | None) -> tuple[int, int] |
     is written or else in other case; None where it stands nowhere."""
     if start is not None:
         return start, start + len(answer)
+    return next(iter(places_in(document, answer)), None)
+
+
+def places_in(document: str, answer: str) -> list[tuple[int, int]]:
+    """The spans of every place where an answer stands as whole words: as it is written, or else in other case."""
     for flags in (re.NOFLAG, re.IGNORECASE):
-        found = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", document, flags)
+        found = [one.span() for one in re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", document, flags)]
         if found:
-            return found.span()
-    return None
+            return found
+    return []

@@ -12,7 +12,7 @@ from unrolled.base.errors import DataError, UsageError, known
 from unrolled.base.protocol import UNKNOWN
 from unrolled.data.opening import from_file
 from unrolled.data.parts import Part
-from unrolled.data.questions import NOWHERE, UNANSWERED, Question, fault, place_of, question_of, questions
+from unrolled.data.questions import NOWHERE, UNANSWERED, Question, fault, places_in, question_of, questions
 from unrolled.data.readers import open_table
 from unrolled.data.table import Row, Table
 from unrolled.pipeline.answer_tables import Judged, judge
@@ -23,9 +23,9 @@ from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.reading import Reading
 from unrolled.text.passages import Passage, ReadText
 from unrolled.workshop import arguments
-from unrolled.workshop.answers import explain_answer, explain_steps
+from unrolled.workshop.answers import Given, explain_answer, explain_steps
 from unrolled.workshop.promises import Promise
-from unrolled.workshop.reading import Said, end_of, ranked, say, trust
+from unrolled.workshop.reading import Said, end_of, probability_of, ranked, say, trust
 from unrolled.workshop.reading_promises import check_promises
 
 if TYPE_CHECKING:
@@ -177,23 +177,28 @@ class QuestionAnswerer(Model):
         (said,) = say(self.network, [passage], device=self.device)
         chosen = self._answers([row], [said])[0].label if answer is None else answer
         numbers = self._numbers(row, passage, said, answer)
+        likely = probability_of(said, numbers, end_of(self.text, passage))
+        asked = Given(chosen or UNANSWERED, numbers, likely)
         if by == "steps":
-            return explain_steps(row, passage, said, (chosen or UNANSWERED, numbers), by_word=self.network.by_word)
+            return explain_steps(row, passage, said, asked, by_word=self.network.by_word)
         if by != "words":
             raise UsageError(f"explain: {by!r} is no way to show it. {known(by, ('words', 'steps'))}")
-        asked = (chosen or UNANSWERED, numbers)
         return explain_answer(self.network, self.text, row, passage, said, asked, trusted=trusted, device=self.device)
 
     def _numbers(self, row: Question, passage: Passage, said: Said, answer: str | None) -> list[int]:
-        """An answer as the network says it; UsageError for one that it cannot give."""
+        """An answer as the network says it, of several places where it stands the likeliest; UsageError for one that
+        it cannot give."""
         from unrolled.tasks.reading import decided
 
+        end = end_of(self.text, passage)
         if answer is None:
-            return decided(said.probabilities, end_of(self.text, passage))
+            return decided(said.probabilities, end)
         try:
-            return self.text.number(passage, answer, place_of(row.document, answer, None) if answer else None)
+            places = places_in(row.document, answer) if answer and self.task.answering == "span" else [None]
+            found = [self.text.number(passage, answer, place) for place in places or [None]]
         except DataError as error:
             raise UsageError(f"explain: {error}") from None
+        return max(found, key=lambda numbers: probability_of(said, numbers, end))
 
     # --- after training -------------------------------------------------------------------------------------------
 
@@ -240,7 +245,8 @@ class QuestionAnswerer(Model):
         if nbest is not None:
             shown = "\n".join(f"{number}\t{probability:.6f}\t{label}" for label, probability in one.ranked[:nbest])
         tree: dict[str, Any] = {"line": row.place, "question": asked.question, "answer": one.label}
-        tree |= {"probability": one.probability, "probabilities": dict(one.ranked[:nbest])}
+        best = dict(reversed(one.ranked[:nbest]))  # of equal texts the likeliest span
+        tree |= {"probability": one.probability, "probabilities": dict(reversed(best.items()))}
         unread = all(symbol == UNKNOWN for symbol in passage.question_ids)
         where = table.place(row.place)
         remark = f"{where}: no word of the question is known: the answer is what the document alone says"

@@ -42,13 +42,32 @@ def best_spans(
     """The likeliest spans (first, last symbol, probability), the likeliest first, of the probabilities of both ends
     [positions]: p(i, j) ∝ first_i last_j over i ≤ j < i + LONGEST. No span goes on to ``end``, the position that stands
     for no answer: (end, end) is one by itself."""
-    joint = np.triu(np.outer(first, last).astype(np.float64))
-    joint -= np.triu(joint, LONGEST)
-    if end is not None:
-        joint[:end, end] = 0.0
+    joint = _joint(first, last, end)
     total = joint.sum()
     if not total:
         return [(int(first.argmax()), int(first.argmax()), 0.0)]
     order = np.argsort(-joint, axis=None, kind="stable")[:count]
     places = [divmod(int(place), joint.shape[1]) for place in order]
     return [(i, j, float(joint[i, j] / total)) for i, j in places if joint[i, j] > 0]
+
+
+def span_probability(first: np.ndarray, last: np.ndarray, span: Sequence[int], end: int | None = None) -> float:
+    """The probability of one span (first, last symbol), as `best_spans` has it; of one that it never gives, a longer
+    one, as if that alone came into question too."""
+    joint = _joint(first, last, end)
+    total = float(joint.sum())
+    here, there = span
+    own = float(joint[here, there])
+    if not own:
+        own = float(first[here]) * float(last[there])
+        total += own
+    return own / total if total else 0.0
+
+
+def _joint(first: np.ndarray, last: np.ndarray, end: int | None) -> np.ndarray:
+    """first_i last_j of every span that is answered with, [positions, positions]; 0 elsewhere."""
+    joint = np.triu(np.outer(first, last).astype(np.float64))
+    joint -= np.triu(joint, LONGEST)
+    if end is not None:
+        joint[:end, end] = 0.0
+    return joint

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from unrolled.base.errors import UsageError
 from unrolled.data.questions import Question, sentences
 from unrolled.text.kinds import read_words
-from unrolled.workshop.reading import Reading, Said, effects, on_words, probability_of, trust
+from unrolled.workshop.reading import Reading, Said, effects, on_words, trust
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Explanation
     from unrolled.explain.highlights import Highlights
     from unrolled.text.passages import Passage, ReadText
 
-Given = tuple[str, Sequence[int]]
-"""An answer, and how the network says it."""
+
+class Given(NamedTuple):
+    """An answer, how the network says it, and how likely that is, as `predict` has it."""
+
+    answer: str
+    numbers: Sequence[int]
+    probability: float
+
 
 MANY = 40
 """Words of a document up to which a heatmap of steps has a column for each; of longer ones for each sentence."""
@@ -39,7 +45,7 @@ def explain_answer(
     the answer's probability goes without each. ``trusted`` says of attention how far it agrees with that."""
     from unrolled.explain.highlights import Highlights, Sentence
 
-    answer, numbers = given
+    answer, numbers, probability = given
     words = read_words(row.document)
     steps = on_words(passage, said, words)
     lost = effects(network, text, passage, numbers, words, device=device) if steps is None else None
@@ -55,7 +61,7 @@ def explain_answer(
         sentences=kept,
         question=row.question,
         answer=answer,
-        probability=probability_of(said, numbers),
+        probability=probability,
         method="attention" if attention else "erasure",
         scale="share of attention" if attention else "probability lost without it",
         summed=attention,
@@ -76,12 +82,11 @@ def explain_steps(row: Question, passage: Passage, said: Said, given: Given, *, 
         raise UsageError("explain: this model has no attention, and so no steps to show. Leave --by out.")
     symbols = [row.question[slice(*span)] for span in passage.question_spans]
     names = [*symbols, "(end)"] if by_word else [f"hop {n + 1}" for n in range(len(steps))]
-    answer, numbers = given
     return Explanation(
         source=[" ".join(row.document[slice(*span)].split()) for span in columns],
         target=names,
         weights=np.clip(steps, 0.0, 1.0),
         source_text=" ".join(row.document.split()),
-        target_text=f"{row.question} {answer} ({probability_of(said, numbers):.3f})",
+        target_text=f"{row.question} {given.answer} ({given.probability:.3f})",
         log_probs=None,
     )

@@ -10,7 +10,7 @@ import numpy as np
 from unrolled.data.grouping import by_length
 from unrolled.data.questions import sentences
 from unrolled.tasks.reading import asked_of
-from unrolled.tasks.reading_scores import best_spans
+from unrolled.tasks.reading_scores import best_spans, span_probability
 from unrolled.text.kinds import read_words
 
 if TYPE_CHECKING:
@@ -117,9 +117,12 @@ def on_words(passage: Passage, said: Said, words: Sequence[Span]) -> np.ndarray 
     return found
 
 
-def probability_of(said: Said, numbers: Sequence[int]) -> float:
-    """What an answer, by its numbers (of a span both ends), is given."""
-    return float(np.prod([row[number] for row, number in zip(said.probabilities, numbers, strict=True)]))
+def probability_of(said: Said, numbers: Sequence[int], end: int | None) -> float:
+    """What an answer, by its numbers (of a span both ends), is given, as `ranked` has it: of a span the product of the
+    probabilities of its ends, as a share of that of all spans; ``end`` as `end_of` has it."""
+    if len(said.probabilities) == 1:
+        return float(said.probabilities[0][numbers[0]])
+    return span_probability(said.probabilities[0], said.probabilities[1], numbers, end)
 
 
 def effects(
@@ -128,7 +131,7 @@ def effects(
     """What an answer loses in log-probability without each word of the document, read as unknown: float64 [words]
     (Zeiler & Fergus 2014; Li et al. 2016, arXiv:1612.08220)."""
     said = say(network, [passage, *_erased(text, passage, words)], device=device)
-    logs = np.log(np.maximum([probability_of(one, numbers) for one in said], 1e-30))
+    logs = np.log(np.maximum([probability_of(one, numbers, end_of(text, passage)) for one in said], 1e-30))
     found: np.ndarray = logs[0] - logs[1:]
     return found
 
