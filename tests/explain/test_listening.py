@@ -64,3 +64,10 @@ def test_symbols_heard_together_stand_on_lines_of_their_own(one):
     assert levels(one, 0.2) == [0, 0, 0]
     same = replace(one, weights=np.eye(3, 10, dtype=np.float32)[[1, 1, 1]])
     assert sorted(levels(same, 0.2)) == [0, 1, 2]
+
+
+def test_what_rests_on_nothing_has_no_moment(one):
+    nothing = replace(one, weights=one.weights * np.array([[1], [0], [1]], np.float32))
+    assert nothing.text(40).splitlines()[1] == "␣   no moment"
+    assert nothing.to_dict()["heard_at"] == [0.03, None, 0.14]
+    assert "␣" in nothing.svg()  # beside its row, not over the spectrogram

@@ -90,14 +90,24 @@ def test_the_picture_lies_on_the_shape(model, data, tmp_path):
         np.testing.assert_allclose(seen.weights[0].sum(), 1, atol=1e-4)
         hits.append(inside(seen.centre(0), box))
     assert np.mean(hits) >= 0.6  # a box is an eighth of the image
+    own = model.explain(path)
+    other = next(name for name in SHAPES if name != own.answer)
+    seen = model.explain(path, other)
+    assert seen.labels == (other,) and seen.answer == own.answer and own.labels == (own.answer,)
+    assert seen.faithfulness["deletion"].value != own.faithfulness["deletion"].value
+    assert "a label asked for loses" in " ".join(seen.text().split())
+    assert "an answer loses" in " ".join(own.text().split())
     seen = model.explain(path, "square")
     assert seen.faithfulness["deletion"].value is not None
     assert [word.partition(": ")[2] for word in seen.words] == ["attention", "rests on"]
     for kind in ("svg", "png", "html", "json"):
         assert seen.to(tmp_path / f"seen.{kind}").stat().st_size > 200
-    assert json.loads((tmp_path / "seen.json").read_text())["answer"] == "square"
+    written = json.loads((tmp_path / "seen.json").read_text())
+    assert written["labels"] == ["square"] and written["answer"] == own.answer
     with pytest.raises(UsageError, match=r"no label is called 'sqare'. Did you mean 'square'"):
         model.explain(path, "sqare")
+    with pytest.raises(UsageError, match=r"explain: no label is called 3. Known: cross, square"):
+        model.explain(path, 3)
 
 
 def test_deletion_says_that_answers_rest_on_what_is_shown(model):
@@ -164,6 +174,16 @@ def test_several_labels_of_an_image(tmp_path):
     wanted = [("bright,line", "bright")[place % 2] for place in range(20)]
     assert np.mean([one == two for one, two in zip(found, wanted, strict=True)]) >= 0.9
     assert [one.name for one in model.promises(None, 8) if not one.holds] == []
+    place = next(number for number in range(0, 20, 2) if found[number] == "bright,line")
+    seen = model.explain(str(tmp_path / f"{place}.png"))
+    said = dict(zip(model.labels, model.probabilities([str(tmp_path / f"{place}.png")])[0], strict=True))
+    assert seen.words == ["bright, line: attention", "bright: rests on", "line: rests on"]
+    assert seen.target_text == f"bright ({said['bright']:.3f}), line ({said['line']:.3f})"
+    assert seen.to_dict()["labels"] == ["bright", "line"] and seen.answer == "bright,line"
+    assert seen.faithfulness["deletion"].cases == 2 and "line: rests on" in seen.text()
+    assert model.explain(str(tmp_path / "1.png"), "line,bright", trusted=False).labels == ("line", "bright")
+    with pytest.raises(UsageError, match=r"no label is called 'lin'. Did you mean 'line'"):
+        model.explain(str(tmp_path / "1.png"), "bright,lin")
 
 
 @pytest.mark.parametrize(

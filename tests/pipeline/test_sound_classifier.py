@@ -101,7 +101,9 @@ def test_the_picture_lies_on_the_tone(model, data, tmp_path):
     assert seen.said == "high" and "moments" in seen.faithfulness["deletion"].sentence
     for kind in ("svg", "png", "html", "json"):
         assert seen.to(tmp_path / f"seen.{kind}").stat().st_size > 200
-    assert json.loads((tmp_path / "seen.json").read_text())["target"]["text"] == "high"
+    written = json.loads((tmp_path / "seen.json").read_text())
+    assert written["target"]["text"] == "high" and written["labels"] == ["high"]
+    assert written["answer"] == model.predict([path])[0]
     with pytest.raises(UsageError, match=r"no label is called 'hihg'. Did you mean 'high'"):
         model.explain(path, "hihg")
     found = model.record["faithfulness"]["deletion"]

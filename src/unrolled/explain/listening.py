@@ -31,7 +31,9 @@ class Listening(Plotted):
     symbols       what was written, symbol by symbol: letters, or words; of a label what is shown of it
     weights       float32 [symbols, time] in [0, 1], an attention's rows; of a label also what the answer rests on
     log_probs     natural log-probability of each symbol
-    said          the symbols as a text, or the label of the recording
+    said          the symbols as a text, or the labels that are shown
+    answer        what the model answers, where that is a label, or several
+    labels        the labels that are shown: of the answer, or others that were asked for
     seconds       whether time is in seconds and pitches are in hertz; else frames and channels are counted
     caption       what stands above the picture, instead of what is usual
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
@@ -46,6 +48,8 @@ class Listening(Plotted):
     said: str
     seconds: bool = True
     caption: str = ""
+    answer: str | None = None
+    labels: Sequence[str] = ()
     faithfulness: Mapping[str, Measure] | None = None
 
     @property
@@ -66,9 +70,13 @@ class Listening(Plotted):
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON knows it; weights and energies are rounded."""
         return {
+            **({} if self.answer is None else {"answer": self.answer, "labels": list(self.labels)}),
             "target": {"text": self.target_text, "symbols": list(self.symbols), "log_probs": list(self.log_probs)},
             **({"seconds_a_frame": self.step} if self.seconds else {}),
-            "heard_at": np.round(self.centres(), 4).tolist(),
+            "heard_at": [
+                round(float(centre), 4) if row.any() else None
+                for centre, row in zip(self.centres(), self.weights, strict=True)
+            ],
             "weights": np.round(self.weights.astype(float), 6).tolist(),
             "pitches": np.round(self.pitches, 1).tolist(),
             "bands": np.round(self.bands.astype(float), 3).tolist(),
@@ -77,12 +85,15 @@ class Listening(Plotted):
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
         """A line a symbol: when it was heard, and where over the length of the recording."""
-        names = [shown(symbol)[:12] for symbol in self.symbols]
+        names = [shown(symbol)[:24] for symbol in self.symbols]
         left = max(map(len, names), default=0)
         room = min(max(8, width - left - 10), len(self.bands))
         edges = np.linspace(0, len(self.bands), room + 1).round().astype(int)
         lines, unit = [], " s" if self.seconds else ""
         for name, row, centre in zip(names, self.weights, self.centres(), strict=True):
+            if not row.any():
+                lines.append(f"{name:<{left}} no {'moment' if self.seconds else 'frame'}")
+                continue
             held = np.add.reduceat(row, edges[:-1]) / np.diff(edges)
             top = max(float(held.max()), 1e-9)
             drawn = "".join(SHADES[int(share / top * (len(SHADES) - 1))] for share in held)
@@ -138,7 +149,9 @@ def _spectrogram(axes: Any, one: Listening, end: float) -> None:
     places = np.unique(np.linspace(0, mels - 1, min(mels, 5)).round().astype(int))
     axes.set_yticks(places, [f"{one.pitches[place]:,.0f}" for place in places], fontsize=8)
     axes.set_ylabel("hertz" if one.seconds else "channel", fontsize=9)
-    for symbol, centre, level in zip(one.symbols, one.centres(), levels(one, end), strict=True):
+    for symbol, row, centre, level in zip(one.symbols, one.weights, one.centres(), levels(one, end), strict=True):
+        if not row.any():
+            continue
         axes.axvline(centre, color="white", linewidth=0.7, alpha=0.7)
         axes.annotate(
             shown(symbol), (centre, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom",

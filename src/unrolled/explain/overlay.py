@@ -40,7 +40,9 @@ class Overlay(Plotted):
     stride        pixels a side of a place
     end           float32 [rows, columns], where it looked when it ended, or None
     log_probs     natural log-probability of each word
-    answer        the label, where the image has one and no words
+    answer        what the model answers, where that is a label, or several, and no words
+    labels        the labels that are shown: of the answer, or others that were asked for
+    label_text    these with their probabilities
     boxes         where the thing that each word means is known to be, or None
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
     """
@@ -53,6 +55,8 @@ class Overlay(Plotted):
     source_text: str = ""
     end: np.ndarray | None = None
     answer: str | None = None
+    labels: Sequence[str] = ()
+    label_text: str = ""
     boxes: Sequence[Box | None] | None = None
     faithfulness: Mapping[str, Measure] | None = None
 
@@ -67,8 +71,8 @@ class Overlay(Plotted):
 
     @property
     def target_text(self) -> str:
-        """The words in one line, or the label."""
-        return " ".join(self.words) if self.answer is None else self.answer
+        """The words in one line, or the labels."""
+        return " ".join(self.words) if self.answer is None else self.label_text or self.answer
 
     def centre(self, word: int) -> tuple[float, float]:
         """The weighted mean (x, y) of the middles of the places that word ``word`` looked at, in pixels."""
@@ -78,14 +82,16 @@ class Overlay(Plotted):
         """Everything but the pixels, as JSON knows it; weights are rounded to six places."""
         return {
             "image": self.source_text,
-            **({} if self.answer is None else {"answer": self.answer}),
+            **({} if self.answer is None else {"answer": self.answer, "labels": list(self.labels)}),
             "size": {"height": self.pixels.shape[0], "width": self.pixels.shape[1]},
             "stride": self.stride,
             "words": [
                 {
                     "word": word,
                     "log_prob": round(float(self.log_probs[place]), 6),
-                    "centre": [round(number, 2) for number in self.centre(place)],
+                    "centre": [round(number, 2) for number in self.centre(place)]
+                    if self.weights[place].any()
+                    else None,
                     "weights": np.round(self.weights[place].astype(float), 6).tolist(),
                 }
                 for place, word in enumerate(self.words)
@@ -103,6 +109,9 @@ class Overlay(Plotted):
             grid = self.weights[place][:, ::step]
             share = grid / max(float(grid.max()), 1e-9)
             lines.append(f"{printable(word)}  ({math.exp(self.log_probs[place]):.2f})")
+            if not grid.any():
+                lines.append("  no place")
+                continue
             lines += ["  " + "".join(SHADES[int(one * (len(SHADES) - 1))] for one in row).rstrip() for row in share]
         for one in (self.faithfulness or {}).values():
             lines += textwrap.wrap(one.sentence, width)
@@ -167,8 +176,9 @@ def _panel(one: Overlay, place: int, axes: Axes) -> None:
     heat[:, :, :3] = HEAT if grey else 0.0
     heat[:, :, 3] = 0.8 * share if grey else 0.65 * (1 - share)
     axes.imshow(heat, extent=(0, columns * one.stride, rows * one.stride, 0), interpolation="nearest")
-    axes.plot(*one.centre(place), marker="+", color="white", markersize=9, markeredgewidth=2.4)
-    axes.plot(*one.centre(place), marker="+", color="black", markersize=8, markeredgewidth=1.2)
+    if own.any():
+        axes.plot(*one.centre(place), marker="+", color="white", markersize=9, markeredgewidth=2.4)
+        axes.plot(*one.centre(place), marker="+", color="black", markersize=8, markeredgewidth=1.2)
     box = None if one.boxes is None else one.boxes[place]
     if box is not None:
         corner = (box[0], box[1])

@@ -64,15 +64,17 @@ class ImageClassifier(ReadLabelModel):
         """The image, and laid over it what the pooling read and what of the probability goes without each region."""
         from unrolled.explain.overlay import Overlay
 
-        shown, weights = rested.rows()
-        certain = math.log(max(rested.probability, 1e-30))
+        shown = rested.strips()
+        weights = np.stack([one.weights for one in shown])
         return Overlay(
             pixels=row,
-            words=[f"{rested.label}: {name}" for name in shown],
+            words=[f"{one.label}: {one.name}" for one in shown],
             weights=weights.reshape(-1, *self.network.front.shape(*row.shape[:2])),
             stride=self.network.front.stride,
-            log_probs=[certain] * len(shown),
+            log_probs=[math.log(max(one.probability, 1e-30)) for one in shown],
             source_text=source if isinstance(source, str) else "",
-            answer=rested.label,
+            answer=rested.answer,
+            labels=rested.labels,
+            label_text=rested.shown,
             faithfulness=rested.faithfulness,
         )

@@ -51,6 +51,8 @@ class LabelModel(Model):
 
     def place(self, label: str | None) -> int | None:
         """The number of a label that was asked for; UsageError for an unknown one."""
+        if label is not None and not isinstance(label, str):
+            raise UsageError(f"explain: no label is called {label!r:.60}. {known(str(label), self.labels)}")
         if label is not None and label not in self.text.labels:
             raise UsageError(f"explain: no label is called '{label}'. {known(label, self.labels)}")
         return None if label is None else self.labels.index(label)

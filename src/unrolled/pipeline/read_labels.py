@@ -33,20 +33,40 @@ TRUSTED = 50
 """Validation sources over which the faithfulness of pictures is measured after training."""
 
 
+class Strip(NamedTuple):
+    """A row of a picture."""
+
+    label: str  # of several, all of them, where the row is of all
+    name: str
+    probability: float  # of the label; of several, their product
+    weights: np.ndarray  # float32 [positions], of sum 1, or all 0: nothing goes
+
+
 class Rested(NamedTuple):
-    """An answer and what it rests on: what a picture shows."""
+    """What labels rest on: what a picture shows."""
 
-    label: str
-    probability: float
-    lost: np.ndarray  # float64 [positions]: what of the probability goes without the piece that each is of
-    attention: np.ndarray | None  # float32 [positions], the weights of the pooling; sums to 1
-    faithfulness: dict[str, Measure] | None
+    answer: str  # the model's own; with several labels all of them, the separator between
+    labels: tuple[str, ...]  # those that are shown: of the answer, or those that were asked for
+    probabilities: tuple[float, ...]  # of each of them
+    lost: np.ndarray  # float64 [labels, positions]: what of its probability goes without the piece that each is of
+    attention: np.ndarray | None  # float32 [positions], the weights of the pooling, one for all labels; sums to 1
+    faithfulness: dict[str, Measure] | None  # of the labels that are shown
 
-    def rows(self) -> tuple[tuple[str, ...], np.ndarray]:
-        """What is shown, and float32 [shown, positions], each of sum 1: what was read, what the answer rests on."""
-        lost = self.lost / max(float(self.lost.sum()), 1e-12)
-        named = [("rests on", lost)] if self.attention is None else [("attention", self.attention), ("rests on", lost)]
-        return tuple(name for name, _ in named), np.stack([row for _, row in named]).astype(np.float32)
+    @property
+    def shown(self) -> str:
+        """The labels that are shown, each with its probability."""
+        return ", ".join(f"{name} ({one:.3f})" for name, one in zip(self.labels, self.probabilities, strict=True))
+
+    def strips(self) -> list[Strip]:
+        """What was read, once for all labels; then of each label what it rests on."""
+        rows = []
+        if self.attention is not None:
+            certain = float(np.prod(self.probabilities))
+            rows.append(Strip(", ".join(self.labels), "attention", certain, self.attention.astype(np.float32)))
+        for name, probability, lost in zip(self.labels, self.probabilities, self.lost, strict=True):
+            share = lost / max(float(lost.sum()), 1e-12)
+            rows.append(Strip(name, "rests on", probability, share.astype(np.float32)))
+        return rows
 
 
 class ReadLabelModel(LabelModel):
@@ -148,33 +168,51 @@ class ReadLabelModel(LabelModel):
     # --- seeing ---------------------------------------------------------------------------------------------------
 
     def rested(self, row: np.ndarray, label: str | None, *, trusted: bool) -> Rested:
-        """The likeliest answer, or ``label``, and what it rests on; ``trusted`` measures how far that can be trusted.
+        """The likeliest label, or where there may be several all that are answered, or those in ``label``; and what
+        each rests on; ``trusted`` measures how far that can be trusted.
 
         UsageError for an unknown label, and where each frame has its own.
         """
         self.refuse_each("explain")
-        place, reader, pieces = self.place(label), self.text.source, self.pieces(row)
+        asked, reader, pieces = self._asked(label), self.text.source, self.pieces(row)
         heard = listen(self.network, reader, [row], device=self.device)
-        chosen = int(heard.probabilities[0][0].argmax()) if place is None else place
-        lost, probability = rests(self.network, reader, row, pieces, chosen, device=self.device)
+        said = heard.probabilities[0]
+        answer = decided(said, several=self.text.several)[0]
+        own = np.flatnonzero(answer).tolist() if self.text.several else [int(answer)]
+        chosen = asked or own or [int(said[0].argmax())]
+        lost, probabilities = rests(self.network, reader, row, pieces, chosen, device=self.device)
         return Rested(
-            self.labels[chosen],
-            probability,
-            lost[pieces.places],
+            self.answer_of(said[0], answer).label,
+            tuple(self.labels[one] for one in chosen),
+            tuple(probabilities.tolist()),
+            lost[:, pieces.places],
             None if heard.weights is None else heard.weights[0],
-            self._trusted([row]) if trusted else None,
+            self._trusted([row], chosen, asked=bool(asked)) if trusted else None,
         )
 
-    def _trusted(self, rows: Sequence[np.ndarray]) -> dict[str, Measure]:
+    def _asked(self, label: str | None) -> list[int]:
+        """The numbers of the labels in ``label``, written as in the data."""
+        if label is None:
+            return []
+        several = self.text.several and isinstance(label, str)
+        names = (self.text.labels.split(label) if several else []) or [label]
+        return [place for one in names if (place := self.place(one)) is not None]
+
+    def _trusted(
+        self, rows: Sequence[np.ndarray], labels: Sequence[int] | None = None, *, asked: bool = False
+    ) -> dict[str, Measure]:
         held = [(row, self.pieces(row)) for row in rows]
-        return trust(self.network, self.text.source, held, part=self.part, device=self.device)
+        whole = ("a label asked for" if asked else "an answer", labels)
+        return trust(self.network, self.text.source, held, part=self.part, whole=whole, device=self.device)
 
     def explain(self, source: Any, label: str | None = None, *, trusted: bool = True) -> Any:
         """The source, and of each place how much it was read (where the pooling is an attention) and what of the
         label's probability goes without the part around it.
 
-        ``label`` asks for another answer than the likeliest. ``trusted`` takes parts out to say how far the picture can
-        be trusted. UsageError for an unknown label, and where each frame has its own.
+        ``label`` asks for another answer than the likeliest. Where a source may have several labels each that it is
+        answered with is shown, or each in ``label``, written as in the data. ``trusted`` takes parts out to say how far
+        the picture can be trusted, over the labels that are shown. UsageError for an unknown label, and where each
+        frame has its own.
         """
         (row,) = self.read("explain", [source])
         return self.picture(source, row, self.rested(row, label, trusted=trusted))

@@ -111,11 +111,13 @@ class SignalModel(ReadLabelModel):
         given = np.asarray(source, dtype=np.float64)
         return Traces(
             frames=given[:, None] if given.ndim == 1 else given,
-            weights=rested.lost,
+            weights=rested.lost[0],
             attention=rested.attention,
-            answer=rested.label,
+            answer=rested.labels[0],
+            own=rested.answer,
+            others=tuple(zip(rested.labels[1:], rested.probabilities[1:], rested.lost[1:], strict=True)),
             names=self.text.source.names,
-            probability=rested.probability,
+            probability=rested.probabilities[0],
             faithfulness=rested.faithfulness,
         )
 

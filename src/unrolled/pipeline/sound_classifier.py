@@ -68,15 +68,17 @@ class SoundClassifier(ReadLabelModel):
         from unrolled.explain.listening import Listening
 
         reader = self.text.source
-        shown, weights = rested.rows()
+        shown, one = rested.strips(), len(rested.labels) == 1
         return Listening(
             bands=reader.frames(reader.samples(source)),
             pitches=reader.pitches(),
             step=reader.step,
-            symbols=shown,
-            weights=weights,
-            log_probs=[math.log(max(rested.probability, 1e-30))] * len(shown),
-            said=rested.label,
-            caption=f"“{rested.label}” ({rested.probability:.3f}): what was read, and what the answer rests on",
+            symbols=tuple(row.name if one or row.name == "attention" else f"{row.label}: {row.name}" for row in shown),
+            weights=np.stack([row.weights for row in shown]),
+            log_probs=[math.log(max(row.probability, 1e-30)) for row in shown],
+            said=rested.labels[0] if one else rested.shown,
+            answer=rested.answer,
+            labels=rested.labels,
+            caption=f"{rested.shown}: what was read, and what {'it rests' if one else 'each label rests'} on",
             faithfulness=rested.faithfulness,
         )

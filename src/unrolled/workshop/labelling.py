@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -82,14 +82,14 @@ def stretches(row: np.ndarray, most: int) -> Pieces:
 
 
 def rests(
-    network: NumbersToLabel, reader: Reader, row: np.ndarray, pieces: Pieces, label: int, *, device: Any
-) -> tuple[np.ndarray, float]:
-    """Of each piece what of the label's probability goes without it, float64 [pieces] in [0, 1] (occlusion, Zeiler &
-    Fergus 2014, arXiv:1311.2901), and that probability."""
+    network: NumbersToLabel, reader: Reader, row: np.ndarray, pieces: Pieces, labels: Sequence[int], *, device: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each label and piece what of the label's probability goes without it, float64 [labels, pieces] in [0, 1]
+    (occlusion, Zeiler & Fergus 2014, arXiv:1311.2901), and those probabilities, float64 [labels]."""
     without = [pieces.without(row, piece) for piece in range(pieces.many)]
     heard = listen(network, reader, [row, *without], device=device)
-    said = np.array([one[0, label] for one in heard.probabilities], dtype=np.float64)
-    return 1 - np.minimum(said[1:] / max(float(said[0]), 1e-30), 1.0), float(said[0])
+    said = np.array([one[0, list(labels)] for one in heard.probabilities], dtype=np.float64)
+    return 1 - np.minimum(said[1:] / np.maximum(said[0], 1e-30), 1.0).T, said[0]
 
 
 TAKEN = 0.25
@@ -106,9 +106,11 @@ def trust(
     *,
     part: str,
     device: Any,
+    whole: tuple[str, Sequence[int] | None] = ("an answer", None),
     seed: int = 1,
 ) -> dict[str, Measure]:
     """How far pictures of some sources can be trusted, each number beside chance. ``part``: what pieces are of.
+    ``whole``: what the labels are called that are looked at, and which those are; None: of each source the likeliest.
 
     ``deletion``: what of the answer's probability goes when the quarter of the pieces that it is said to rest on
     most is taken out together, and what when as many are drawn at random (comprehensiveness; DeYoung et al. 2020,
@@ -120,19 +122,14 @@ def trust(
     lost: dict[str, list[float]] = {"rests": [], "attention": [], "random": []}
     for row, pieces in ((row, pieces) for row, pieces in rows if pieces.many > 1):
         heard = listen(network, reader, [row], device=device)
-        label = int(heard.probabilities[0][0].argmax())
-        said = {"rests": rests(network, reader, row, pieces, label, device=device)[0]}
-        if heard.weights is not None:
-            said["attention"] = np.bincount(pieces.places, heard.weights[0], pieces.many)
-        count = max(1, round(TAKEN * pieces.many))
-        chosen = [(name, np.argsort(-values, kind="stable")[:count]) for name, values in said.items()]
-        chosen += [("random", draw.choice(pieces.many, count, replace=False)) for _ in range(DRAWS)]
-        without = [pieces.without(row, places) for _, places in chosen]
-        after = listen(network, reader, [row, *without], device=device).probabilities
-        found = np.array([one[0, label] for one in after])
-        gone = 1 - np.minimum(found[1:] / max(float(found[0]), 1e-30), 1.0)
-        for (name, _), value in zip(chosen, gone, strict=True):
-            lost[name].append(float(value))
+        labels = whole[1] or [int(heard.probabilities[0][0].argmax())]
+        resting = rests(network, reader, row, pieces, labels, device=device)[0]
+        for label, on in zip(labels, resting, strict=True):
+            said = {"rests": on}
+            if heard.weights is not None:
+                said["attention"] = np.bincount(pieces.places, heard.weights[0], pieces.many)
+            for name, value in _gone(network, reader, (row, pieces), label, said, draw=draw, device=device):
+                lost[name].append(value)
     if not lost["random"]:
         return {"deletion": Measure(None, None, 0, f"Nothing has two {part}s: there is nothing to take out.")}
     chance, cases = float(np.mean(lost["random"])), len(lost["rests"])
@@ -141,8 +138,30 @@ def trust(
         if lost[name]:
             value = float(np.mean(lost[name]))
             sentence = (
-                f"Without the quarter of its {part}s that {what} most an answer loses {value:.1%} of its probability; "
+                f"Without the quarter of its {part}s that {what} most {whole[0]} loses {value:.1%} of its probability; "
                 f"without as many at random {chance:.1%}."
             )
             measures[key] = Measure(value, chance, cases, sentence, "%")
     return measures
+
+
+def _gone(
+    network: NumbersToLabel,
+    reader: Reader,
+    given: tuple[np.ndarray, Pieces],
+    label: int,
+    said: Mapping[str, np.ndarray],
+    *,
+    draw: np.random.Generator,
+    device: Any,
+) -> list[tuple[str, float]]:
+    """What of a label's probability goes without the pieces that each name in ``said`` weighs most; and at random."""
+    row, pieces = given
+    count = max(1, round(TAKEN * pieces.many))
+    chosen = [(name, np.argsort(-values, kind="stable")[:count]) for name, values in said.items()]
+    chosen += [("random", draw.choice(pieces.many, count, replace=False)) for _ in range(DRAWS)]
+    without = [pieces.without(row, places) for _, places in chosen]
+    after = listen(network, reader, [row, *without], device=device).probabilities
+    found = np.array([one[0, label] for one in after])
+    gone = 1 - np.minimum(found[1:] / max(float(found[0]), 1e-30), 1.0)
+    return [(name, float(value)) for (name, _), value in zip(chosen, gone, strict=True)]
