@@ -125,10 +125,19 @@ def asked(data):
         (lambda data: asked(data).update(answers={"text": "Bob"}), "'answers' is no list"),
         (lambda data: asked(data).update(is_impossible=True), "'is_impossible' is true, and the answer 'Bob' is given"),
         (lambda data: asked(data).update(is_impossible="no"), 'true or false; "no" was given'),
-        (lambda data: asked(data).update(answers=[]), "json#2: the answer is empty"),
-        (lambda data: asked(data).pop("answers"), "json#2: the answer is empty"),
+        (lambda data: asked(data).update(answers=[]), r"json#2: data\[0\]\..*, id a2: the answer is empty"),
+        (lambda data: asked(data).pop("answers"), r"json#2: data\[0\]\..*qas\[1\], id a2: the answer is empty"),
+        (
+            lambda data: asked(data)["answers"].insert(0, {"text": " ", "answer_start": 3}),
+            r"json#2: .*id a2: 'answers\[0\].text' is empty. Write it, or leave that answer out",
+        ),
+        (
+            lambda data: asked(data)["answers"].append({"text": "Bob", "answer_start": -5}),
+            r"json#2: data\[0\].*'answers\[1\].answer_start' is a whole number, .* from 0; -5 was given",
+        ),
+        (lambda data: data[0]["paragraphs"][0].update(context=3), "'context' is the number 3 where text is expected"),
         (lambda data: asked(data).pop("question"), "json#2: .* it has no key 'question'; it has id, answers"),
-        (lambda data: asked(data).update(question=" "), "json#2: the question is empty"),
+        (lambda data: asked(data).update(question=" "), r"json#2: data\[0\]\..*, id a2: the question is empty"),
         (lambda data: data[0]["paragraphs"][0].pop("context"), r"json#1: .* its paragraph has no key 'context'"),
         (
             lambda data: data[1]["paragraphs"][1].pop("qas"),
@@ -153,6 +162,9 @@ def test_what_is_wrong_is_named_by_the_question_and_by_where_it_is(tmp_path, cha
     [
         ('{"data": [{"paragraphs": [', r"dev.json:1: not JSON \(Expecting value, .* as SQuAD nests questions"),
         ('{"data": {"paragraphs": []}}', "'data' of the file is no list"),
+        ('{"version": "v2.0"}', "dev.json: the file has no key 'data'; it has version"),
+        ('{"version": "v2.0", "data": []}', "dev.json: no questions in 'data': the list is empty"),
+        ('{"data": []}', "no questions in 'data'"),
         ('{"articles": [{"paragraphs": []}]}', "the file has no key 'data'; it has articles"),
     ],
 )
@@ -161,6 +173,53 @@ def test_a_file_that_is_no_such_object_is_refused_when_it_is_opened(tmp_path, te
     path.write_text(text)
     with pytest.raises(DataError, match=message):
         open_table(path)
+
+
+NINETIES = "In the 1990s, Beyonc\u00e9 sang. In 1990 she did not."
+
+
+def in_nineties(**answer):
+    one = {"id": "n", "question": "When?", "answers": [{"text": "199", "answer_start": 7, **answer}]}
+    return {"data": [{"paragraphs": [{"context": NINETIES, "qas": [one]}]}]}
+
+
+def test_an_answer_inside_a_word_is_one(tmp_path):
+    path = written(tmp_path, in_nineties())
+    (one,) = rows(path, inside=True)
+    assert (one.answers, one.starts) == (("199",), (7,))
+    findings = {one.kind: one for one in examine({"train": paired(open_table(path))}).findings}
+    assert "answers" not in findings and findings["parts of words"].places == (f"{path}#1",)
+    assert findings["parts of words"].message.startswith("100.0% of the answers stand in their document as a part of")
+    line = tmp_path / "set.jsonl"
+    line.write_text(json.dumps({"context": NINETIES, "question": "When?", "answer": "199"}))
+    with pytest.raises(DataError, match=r"'199' .* only as a part of a word \('1990s'\). Say"):
+        rows(line, inside=True)
+    line.write_text(json.dumps({"context": NINETIES, "question": "When?", "answer": "Bob"}))
+    with pytest.raises(DataError, match="'Bob' does not stand in the document"):
+        rows(line, inside=True)
+
+
+def test_questions_none_of_which_is_answered_are_nothing_to_learn_from(tmp_path):
+    tree = in_nineties()
+    tree["data"][0]["paragraphs"][0]["qas"][0].update(answers=[], is_impossible=True)
+    findings = examine({"train": paired(open_table(written(tmp_path, tree)))}).findings
+    assert [one.message for one in findings if one.kind == "nothing to learn"] == [
+        "every question is said not to be answered by its document: there is nothing to learn. Give some with answers."
+    ]
+
+
+@pytest.mark.parametrize(
+    "answers, message",
+    [
+        ({"text": ["In", "In"], "answer_start": [-5, 0]}, "'answer_start' is a whole number, .* from 0; -5 was given"),
+        ({"text": ["", "In"], "answer_start": [0, 0]}, r"set.jsonl:1: answers\[0\] is empty. Write it, or leave"),
+    ],
+)
+def test_json_lines_name_the_answer_that_is_wrong(tmp_path, answers, message):
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps({"context": NINETIES, "question": "When?", "answers": answers}))
+    with pytest.raises(DataError, match=message):
+        rows(path)
 
 
 def test_other_json_is_not_taken_for_it(tmp_path):
@@ -173,7 +232,10 @@ def test_other_json_is_not_taken_for_it(tmp_path):
 
 def test_questions_without_an_answer_are_for_spans_alone(tmp_path):
     path = written(tmp_path, PLAIN)
-    with pytest.raises(DataError, match=r"json#3: the document is said not to answer it, .* task.answer=span"):
+    with pytest.raises(
+        DataError,
+        match=r"json#3: data\[1\].paragraphs\[1\].qas\[0\], id b1: the document is said not .* task.answer=span",
+    ):
         rows(path, nowhere=False)
     assert [row.fields[1] for row in paired(open_table(path)).rows()] == ["Ada", "Bob", "(no answer)"]
     findings = {one.kind: one for one in examine({"train": paired(open_table(path))}).findings}

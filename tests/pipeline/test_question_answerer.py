@@ -10,10 +10,14 @@ from typer.testing import CliRunner
 import unrolled
 from unrolled.base.errors import DataError, SettingsError, UsageError
 from unrolled.cli.main import app
+from unrolled.data.parts import Part
+from unrolled.data.questions import question_of
+from unrolled.data.readers import open_table
 from unrolled.explain.explanation import Explanation
 from unrolled.explain.highlights import Highlights
 from unrolled.pipeline.model import NoVerb
-from unrolled.workshop.sources import Sources
+from unrolled.runs.corpus import Corpus
+from unrolled.workshop.sources import Sources, Tables
 
 PEOPLE = ["Ana", "Ben", "Cleo", "Dov", "Eli"]
 PLACES = ["attic", "barn", "cellar", "yard"]
@@ -220,6 +224,49 @@ def test_of_an_answer_that_stands_twice_the_likeliest_place_is_explained(spans):
         assert shown.probability == pytest.approx(best, abs=1e-5)
 
 
+def test_answers_inside_words_are_learnt_as_the_words_and_evaluated(folder, spans):
+    tree = json.loads(nested(60, 5))
+    for paragraph in tree["data"][0]["paragraphs"]:
+        for one in paragraph["qas"][0]["answers"]:
+            one["text"] = one["text"][:-1]
+    path = folder / "parts.json"
+    path.write_text(json.dumps(tree))
+    given = settings()
+    given["train"] = {**given["train"], "epochs": 1}
+    model = unrolled.train(path, settings=given, out=folder / "parts", quiet=True)
+    table = model.task.adapt(open_table(path))
+    store = model.task.store(folder / "again", Part(table, tuple(range(8))), model.text, "")
+    asked = [question_of(row.fields) for row in table.rows()]
+    place = next(place for place, one in enumerate(asked) if one.answers)
+    (first, last), one = store.take("answer", [place])[0], asked[place]
+    spans_of = model.text.read(one.document, one.question).spans
+    held = one.document[spans_of[first][0] : spans_of[last][1]]
+    assert held[:-1] == one.answer, "the word that covers the answer"
+    run("evaluate", folder / "parts", path)
+    line = folder / "outside.jsonl"
+    line.write_text(json.dumps({"document": "Ana is in the barn.", "question": "Where is Ana?", "answer": "bar"}))
+    assert "exact_match" in run("evaluate", folder / "spans", line, "--json").stdout
+    assert spans.explain("Ana is in the barn.", "Where is Ana?", "bar", trusted=False).probability > 0
+
+
+def test_rows_of_a_nested_file_are_named_by_their_number(doubtful, folder, tmp_path):
+    path = folder / "dev-v2.0.json"
+    found = Part(doubtful.task.adapt(open_table(path)), tuple(range(8)))
+    corpus = Corpus(tmp_path, Tables(found, found, None, []), doubtful.task, doubtful.plan.settings)
+    doubtful.task.store(tmp_path / "data" / "valid", found, doubtful.text, "")
+    assert corpus.batches("valid").places(np.array([0, 4])) == [f"{path}#1", f"{path}#5"]
+
+
+def test_a_file_without_any_answer_is_nothing_to_learn_from(folder):
+    tree = json.loads(nested(9, 5))
+    for paragraph in tree["data"][0]["paragraphs"]:
+        paragraph["qas"][0].update(answers=[], is_impossible=True)
+    path = folder / "impossible.json"
+    path.write_text(json.dumps(tree))
+    with pytest.raises(DataError, match=r"impossible.json: every question is said not .* nothing to learn"):
+        unrolled.train(path, settings=settings(), out=folder / "impossible", quiet=True)
+
+
 def test_a_reader_that_always_answers_is_told_so(spans, folder, doubtful):
     path = folder / "dev-v2.0.json"
     found = json.loads(run("evaluate", folder / "spans", path, "--json").stdout)
@@ -227,7 +274,7 @@ def test_a_reader_that_always_answers_is_told_so(spans, folder, doubtful):
     assert "questions have no answer; this model always gives one" in protocol
     assert next(one["value"] for one in found["scores"] if one["name"] == "no_answer") == 0.0
     with pytest.raises(
-        DataError, match=r"dev-v2.0.json#\d+: the document is said not to answer it, .* task.answer=span"
+        DataError, match=r"dev-v2.0.json#\d+: data.*: the document is said not to answer it, .* task.answer=span"
     ):
         unrolled.train(path, settings={"task": {"answer": "entity"}}, out=folder / "refused", quiet=True)
     with pytest.raises(UsageError, match="no training row is so: this model cannot say"):

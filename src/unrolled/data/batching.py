@@ -117,6 +117,7 @@ class Batches:
             if value is not None and value < bound:
                 raise SettingsError(f"{setting} = {value} was given; it must be at least {bound}.")
         self.store, self.name = store, name
+        self.sign = ":"  # what stands between the name and a place, as of a `Table`
         self._seed, self._max_length = seed, max_length
         self._specials = tuple(specials)[: len(store.columns)]
         self._sides, self._collate = store.columns[: len(self._specials)], collate
@@ -185,7 +186,7 @@ class Batches:
 
     def places(self, rows: np.ndarray) -> list[str]:
         """Where ``rows`` stand in the user's file: ``pairs.tsv:12``."""
-        return [f"{self.name}:{place}" for place in self.store.places(rows).tolist()]
+        return [f"{self.name}{self.sign}{place}" for place in self.store.places(rows).tolist()]
 
     def symbols(self, rows: np.ndarray) -> int:
         """What the padded tensors of a batch of ``rows`` hold, source and target together."""

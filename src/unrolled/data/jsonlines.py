@@ -153,7 +153,10 @@ def field(value: Any, name: str) -> str:
         return "true" if value else "false"
     name = shown(name)
     if not isinstance(value, str):
-        what = "null" if value is None else "an array" if isinstance(value, list) else "an object"
+        if isinstance(value, int | float):
+            what = f"the number {value}"
+        else:
+            what = "null" if value is None else "an array" if isinstance(value, list) else "an object"
         raise Unusable("type", f"'{name}' is {what} where text is expected.")
     if not value.isascii():
         try:

@@ -52,7 +52,11 @@ def answered(document: str, given: Sequence[Given], *, nowhere: bool) -> tuple[s
         return "", NOWHERE
     found: dict[str, str] = {}
     before = len(document) - len(document.lstrip())
-    for text, start in given:
+    for place, (text, start) in enumerate(given):
+        if start and not start.isdecimal():
+            raise jsonlines.Unusable("type", not_a_place("answer_start", start))
+        if not text.strip() and len(given) > 1:
+            raise jsonlines.Unusable("question", f"answers[{place}] is empty. Write it, or leave that answer out.")
         if start.isdecimal() and not document.startswith(text, int(start)):
             raise jsonlines.Unusable("question", elsewhere(document, text, int(start)))
         kept = text.strip()
@@ -60,6 +64,11 @@ def answered(document: str, given: Sequence[Given], *, nowhere: bool) -> tuple[s
         if kept:
             found.setdefault(kept.replace(TAB, " "), str(int(start) + moved) if start.isdecimal() else start)
     return TAB.join(found), " ".join(filter(None, found.values()))
+
+
+def not_a_place(name: str, given: str) -> str:
+    """What is wrong with where an answer is said to begin."""
+    return f"'{name}' is a whole number, of characters from 0; {given[:40]} was given."
 
 
 def _parsed(tree: Mapping[str, Any]) -> tuple[str, ...]:

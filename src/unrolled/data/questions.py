@@ -119,7 +119,7 @@ def questions(table: Table, *, answered: bool = True, inside: bool = False, nowh
             if wrong is None:
                 yield Row(row.place, fields)
             else:
-                report(Wrong(table.path, row.place, "question", wrong, table.sign))
+                report(Wrong(table.path, row.place, "question", f"{table.nested(row.place)}{wrong}", table.sign))
 
     return replace(table, columns=COLUMNS, read=read)
 
@@ -162,8 +162,9 @@ def fault(fields: Sequence[str], *, answered: bool, inside: bool = False, nowher
         return None if nowhere or not answered else _UNANSWERED
     if answered and not answers:
         return "the answer is empty. Write it, or leave the row out."
-    if not all(word.isdecimal() for word in f"{start} {support}".split()):
-        return f"where the answer begins and what supports it are whole numbers from 0; '{start or support}' was given."
+    odd = next((word for word in f"{start} {support}".split() if not word.isdecimal()), None)
+    if odd is not None:
+        return f"where the answer begins and what supports it are whole numbers from 0; '{odd[:40]}' was given."
     chosen = [one for one in candidates.split(TAB) if one]
     if chosen and answers and answers[0] not in chosen:
         return f"the answer '{answers[0][:60]}' is not among its candidates ({listed(chosen, 6)})."
@@ -172,6 +173,10 @@ def fault(fields: Sequence[str], *, answered: bool, inside: bool = False, nowher
         return f"sentence {support.split()[-1]} is said to support it; the document has {last}, counted from 0."
     return _misplaced(document, answers, [int(word) for word in start.split()], inside=inside)
 
+
+UNTAUGHT = (
+    "every question is said not to be answered by its document: there is nothing to learn. Give some with answers."
+)
 
 _UNANSWERED = (
     "the document is said not to answer it, and only spans may be none. Take task.answer=span, or leave such rows out: "
@@ -185,9 +190,26 @@ def _misplaced(document: str, answers: Sequence[str], starts: Sequence[int], *, 
     for one, at in zip(answers, starts, strict=False):
         if document[at : at + len(one)] != one:
             return elsewhere(document, one, at)
-    if inside and answers and place_of(document, answers[0], None) is None:
-        return f"the answer '{answers[0][:60]}' does not stand in the document, and is to be found there."
+    if inside and answers and not starts and place_of(document, answers[0], None) is None:
+        return absent(document, answers[0])
     return None
+
+
+def absent(document: str, answer: str) -> str:
+    """What is wrong with an answer that is to be found in its document and stands there nowhere as whole words."""
+    at = document.find(answer)
+    if at < 0:
+        return f"the answer '{answer[:60]}' does not stand in the document, and is to be found there."
+    return (
+        f"the answer '{answer[:60]}' stands in the document only as a part of a word ('{word_around(document, at)}'). "
+        "Say where it begins (answer_start), and a span is learnt as the whole words, or leave the row out."
+    )
+
+
+def word_around(document: str, at: int) -> str:
+    """The word that a character of a document is in, for messages."""
+    before, after = re.search(r"\w*\Z", document[:at]), re.match(r"\w*", document[at:])
+    return f"{before[0] if before else ''}{after[0] if after else ''}"[:60]
 
 
 def elsewhere(document: str, answer: str, at: int) -> str:

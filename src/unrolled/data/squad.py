@@ -13,7 +13,7 @@ from unrolled.base.errors import DataError
 from unrolled.data import encodings
 from unrolled.data.jsonlines import Unusable, field
 from unrolled.data.opening import Report, Wrong, blocks
-from unrolled.data.question_lines import Given, answered
+from unrolled.data.question_lines import Given, answered, not_a_place
 from unrolled.data.table import Columns, Row, Table, listed, select, wanted
 
 COLUMNS = ("document", "question", "answer", "start")
@@ -50,15 +50,33 @@ def open_squad(path: Path, columns: Columns = None) -> Table:
                 continue
             yield Row(asked.number, tuple([fields[index] for index in indices]))
 
+    places: list[str] = []
+
+    def within(number: int) -> str:
+        if not places:
+            places.extend(asked.where for asked in _asked(path, lambda _: None))
+        return places[number - 1]
+
     _articles(path)
     said = "One object with contexts and their questions: as SQuAD nests them; a question's place is its number."
-    return Table(path, tuple(COLUMNS[index] for index in indices), read, "squad", (path,), [said], sign="#")
+    return Table(
+        path, tuple(COLUMNS[index] for index in indices), read, "squad", (path,), [said], sign="#", within=within
+    )
 
 
 def is_squad(path: Path) -> bool:
     """Whether a file begins as a JSON object in which paragraphs or questions are nested."""
     head = next(iter(blocks(path)), b"").removeprefix(encodings.BOM).decode("utf-8", "replace")
-    return head.lstrip().startswith("{") and _NESTED.search(head) is not None
+    return head.lstrip().startswith("{") and (_NESTED.search(head) is not None or _is_bare(head))
+
+
+def _is_bare(head: str) -> bool:
+    """Whether a whole file is the object around the questions, and holds none of them."""
+    try:
+        tree = json.loads(head)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(tree, dict) and (tree.keys() == {"version"} or ("data" in tree and tree["data"] in ([], {})))
 
 
 def _articles(path: Path) -> list[Any]:
@@ -74,9 +92,12 @@ def _articles(path: Path) -> list[Any]:
     except RecursionError:
         raise DataError(f"{path}: brackets nested too deep.") from None
     try:
-        return _list(tree, "data", "the file")
+        found = _list(tree, "data", "the file")
     except Unusable as problem:
         raise DataError(f"{path}: {problem.message}") from None
+    if not found:
+        raise DataError(f"{path}: no questions in 'data': the list is empty. Give some, as SQuAD nests them.")
+    return found
 
 
 def _asked(path: Path, report: Report) -> Iterator[Asked]:
@@ -127,9 +148,10 @@ def _fields(asked: Asked) -> tuple[str, ...]:
 def _answer(tree: Any, where: str) -> tuple[str, str]:
     text = field(_value(tree, "text", where), f"{where}.text")
     start = _value(tree, "answer_start", where)
-    if isinstance(start, bool) or not isinstance(start, int):
-        given = json.dumps(start)[:40]
-        raise Unusable("type", f"'{where}.answer_start' is a whole number, of characters from 0; {given} was given.")
+    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+        raise Unusable("type", not_a_place(f"{where}.answer_start", json.dumps(start)))
+    if not text.strip():
+        raise Unusable("question", f"'{where}.text' is empty. Write it, or leave that answer out.")
     return text, str(start)
 
 

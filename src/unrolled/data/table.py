@@ -60,6 +60,8 @@ class Table:
     root: str = ""  # what paths in cells begin with: where the files lie, which says nothing of what they are
     named: tuple[str, ...] = ()  # how messages call each place, where places are no lines of ``path``
     sign: str = ":"  # what stands before a place: "#" where it is the number of an example
+    within: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
+    """Where in a nested file the example with a number is, for messages."""
 
     def rows(self, report: Report = refuse) -> Iterator[Row]:
         """Every row, from the beginning. A wrong line raises DataError, or goes to ``report`` and is left out."""
@@ -71,6 +73,10 @@ class Table:
             return self.named[row - 1]
         path = self.files[column] if self.format == "parallel" else self.path
         return f"{path}{self.sign}{row}"
+
+    def nested(self, row: int) -> str:
+        """``"data[0].qas[3]: "`` before a message about a row of a nested file; of others nothing."""
+        return "" if self.within is None else f"{self.within(row)}: "
 
     def fingerprint(self) -> str:
         """A digest of the files' bytes and the columns chosen: the same digest, the same rows."""

@@ -195,6 +195,9 @@ class QuestionAnswerer(Model):
             return decided(said.probabilities, end)
         try:
             places = places_in(row.document, answer) if answer and self.task.answering == "span" else [None]
+            if not places and answer in row.document:  # as a part of a word
+                at = row.document.index(answer)
+                places = [(at, at + len(answer))]
             found = [self.text.number(passage, answer, place) for place in places or [None]]
         except DataError as error:
             raise UsageError(f"explain: {error}") from None

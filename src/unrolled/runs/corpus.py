@@ -101,5 +101,10 @@ class Corpus:
 
     def batches(self, name: str = "train") -> Batches:
         """The batches of the training rows, anew each epoch, or of the validation rows."""
-        place = str(self.part(name).table.path)
-        return self.task.batches(self.store(name), self.settings, train=name == "train", name=place)
+        from unrolled.data.batching import Batches as Bucketed
+
+        table = self.part(name).table
+        found = self.task.batches(self.store(name), self.settings, train=name == "train", name=str(table.path))
+        if isinstance(found, Bucketed):
+            found.sign = table.sign
+        return found

@@ -155,6 +155,10 @@ class Task(ABC, Generic[T]):
         """The table with a row for each example, where one example stands in several rows."""
         return table
 
+    def for_evaluation(self, table: Table) -> Table:
+        """The table as `adapt` gives it, for rows that are only evaluated."""
+        return self.adapt(table)
+
     def follow(self, tables: Mapping[str, Table]) -> dict[str, Table]:
         """The adapted tables of the splits, where one goes on from another."""
         return dict(tables)

@@ -11,7 +11,7 @@ import numpy as np
 from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part, hold_out
-from unrolled.data.questions import COLUMNS, Question, paired, place_of, places_of, question_of, questions
+from unrolled.data.questions import COLUMNS, UNTAUGHT, Question, paired, place_of, places_of, question_of, questions
 from unrolled.data.table import Table
 from unrolled.tasks.base import TASKS, Batches, Manual, Validation, moved
 from unrolled.tasks.bucketing import bucketed
@@ -98,6 +98,9 @@ class Reading(LabelTask[ReadText]):
     def adapt(self, table: Table) -> Table:
         return questions(table, inside=self.answering != "entity", nowhere=self.answering == "span")
 
+    def for_evaluation(self, table: Table) -> Table:
+        return questions(table, nowhere=self.answering == "span")
+
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         return tuple(columns.index(name) for name in self.columns)
 
@@ -126,6 +129,8 @@ class Reading(LabelTask[ReadText]):
                 yield tuple(row.fields[place] for place in (1, 2, 3, 5))
 
         text = ReadText.learn(settings, rows, self.answering)
+        if self.answering == "span" and text.nowhere and not any(row.fields[self.labelled] for row in whole.rows()):
+            raise DataError(f"{part.table.path}: {UNTAUGHT}")
         if self.answering == "entity":
             self.admit(text, part)
         elif self.answering == "anonymous" and text.slots < 2:
@@ -147,7 +152,8 @@ class Reading(LabelTask[ReadText]):
                 try:
                     yield row.place, _cells(text, question_of(row.fields))
                 except DataError as error:
-                    raise DataError(f"{part.table.place(row.place)}: {error}") from None
+                    where = f"{part.table.place(row.place)}: {part.table.nested(row.place)}"
+                    raise DataError(f"{where}{error}") from None
 
         return Store.encode(folder, rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
 

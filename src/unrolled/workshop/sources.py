@@ -190,7 +190,7 @@ def part_of(sources: Sources, task: Task[Any], columns: str | None = None) -> Pa
     DataError where it has none.
     """
     tables = tables_of(sources, wanted(columns), plain=task.plain)
-    table = task.adapt(tables.get("test") or tables.get("train") or next(iter(tables.values())))
+    table = task.for_evaluation(tables.get("test") or tables.get("train") or next(iter(tables.values())))
     part = Part(table, _pick(table, task, chosen=columns is not None)[0])
     if next(part.rows(), None) is None:
         raise DataError(f"{table.path}: there is no {task.noun} in it.")
