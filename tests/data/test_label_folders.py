@@ -64,3 +64,17 @@ def test_what_cannot_be_told_is_refused(tmp_path):
     make(tmp_path / "empty", "cat/1.png", "dog/notes.txt")
     with pytest.raises(DataError, match=r"nothing is in the folder of the label 'dog'. Remove it, or put files in it"):
         open_table(tmp_path / "empty")
+
+
+def test_files_outside_folders_of_labels_are_told_how_they_should_lie(tmp_path):
+    with pytest.raises(DataError, match=r"loose: 2.png lies beside the folders of labels \(cat\), and so has none"):
+        open_table(make(tmp_path / "loose", "cat/1.png", "2.png"))
+    with pytest.raises(DataError, match=r"flat: 2 recordings lie here, in no .* \(bell/1.wav, horn/2.wav\): give the"):
+        open_table(make(tmp_path / "flat", "1.wav", "2.wav"))
+    make(tmp_path / "bare", "cat/notes.doc", "dog/notes.doc")
+    with pytest.raises(DataError, match=r"bare: there is no file .* neither images nor recordings .*\(cat, dog\)"):
+        open_table(tmp_path / "bare")
+    make(tmp_path / "wrapped", "x/cat/1.png", "x/dog/2.png")
+    (said,) = open_table(tmp_path / "wrapped").guessed
+    assert said.startswith("All files lie in x, which is their label. If the labels are cat, dog: give")
+    assert said.endswith("wrapped/x.")

@@ -120,6 +120,15 @@ def test_every_promise_holds_on_made_up_images_and_on_a_file(model, data):
         assert [one.name for one in promises if not one.holds] == []
 
 
+def test_which_of_several_images_is_explained_is_said(model, data):
+    folder, first = data[0] / "test", min(data[1])
+    seen = model.show_explain(str(folder), untrusted=True)
+    assert seen.source_text == first
+    assert seen.text().startswith(f"This is {first}, the first in {folder}; another: {folder}#2\n")
+    assert model.show_explain(first, untrusted=True).note == ""
+    assert model.show_explain(f"{folder}#2", untrusted=True).note == ""
+
+
 def test_predict_reads_a_file_a_folder_folders_of_labels_and_a_table(model, data, tmp_path, monkeypatch):
     folder = data[0] / "test"
     inside_one = list(model.show_predict(str(folder / "cross")))
@@ -231,7 +240,11 @@ def test_folders_that_are_no_labels_are_refused(tmp_path):
             r"\[model.front\] 'frames' was given, and images are read by 'image'",
         ),
         ({"data": {"too_long": "cut"}}, r"an image cannot be cut"),
-        ({"task": {"label": "kind"}}, r"\[task.label\] 'kind' was given, and the columns beside the files are"),
+        (
+            {"task": {"label": "kind"}},
+            r"\[task.label\] 'kind' was given, and of .*images.csv the columns beside the files are",
+        ),
+        ({"task": {"label": 1}}, r"\[task.label\] 1 was given, and of .*images.csv the columns beside the files are"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path, settings, message):
@@ -281,3 +294,56 @@ def test_the_doctor_finds_what_train_holds_too(data, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "1 image is also in train, pixel by pixel" in said and "again.png" in said
     assert "1 class of 'label' never seen in train" in said and "disc" in said
+
+
+def test_a_column_that_is_not_there_is_refused_in_folders_and_in_tables_of_two(data, tmp_path):
+    settings = FEW | {"task": {"label": "nosuch"}}
+    with pytest.raises(
+        SettingsError, match=r"\[task.label\] 'nosuch' was given, and .* is a folder of labels: it has no"
+    ):
+        unrolled.train(data[0], out=tmp_path / "model", settings=settings, quiet=True)
+    with pytest.raises(SettingsError, match=r"'nosuch' was given, and of .*images.csv the columns beside .* are label"):
+        unrolled.train(table(tmp_path), out=tmp_path / "model", settings=settings, quiet=True)
+
+
+def test_an_empty_cell_is_no_label_where_a_row_may_have_several(tmp_path, capsys):
+    path = table(tmp_path, names=('"line,bright"', "bright"))
+    rewrite(tmp_path, "3.png,bright", "3.png,")
+    check(data=str(path))
+    assert "is empty" not in capsys.readouterr().out
+    model = unrolled.train(path, out=tmp_path / "model", settings=FEW | {"text": {"separator": ","}}, quiet=True)
+    assert model.labels == ("bright", "line")
+    part = part_of(Sources(data=str(path)), unrolled.load(tmp_path / "model").task)
+    assert model.test(part).rows == 60
+
+
+def test_labels_that_training_lacks_are_named_by_the_file(tmp_path, capsys):
+    for name in ("train/cat/1", "train/cat/2", "train/dog/3", "train/dog/4", "valid/cat/5", "valid/fox/6"):
+        (tmp_path / "h" / name).parent.mkdir(parents=True, exist_ok=True)
+        shape("cross", np.random.default_rng(int(name[-1])))[0].save(tmp_path / "h" / f"{name}.png")
+    with pytest.raises(DataError, match=r"^[^ ]*h/valid/fox/6.png: the label 'fox' is none of the 2"):
+        unrolled.train(tmp_path / "h", out=tmp_path / "model", settings=FEW, quiet=True)
+    with pytest.raises(typer.Exit) as stopped:
+        check(data=str(tmp_path / "h"))
+    said = " ".join(capsys.readouterr().out.split())
+    assert stopped.value.exit_code == 3 and "never seen in train, in 1 row: fox. Training refuses them" in said
+    assert said.count("6.png") == 1 and "vocabulary" not in said and "character" not in said.split("never seen")[1]
+    Image.new("L", (1, 1)).save(tmp_path / "h/train/cat/1.png")
+    with pytest.raises(DataError, match=r"^[^ ]*1.png: 1 × 1 pixels"):
+        unrolled.train(tmp_path / "h/train", out=tmp_path / "model", settings=FEW, quiet=True)
+
+
+def test_folders_called_otherwise_are_told_the_labels_that_are_known(model, data, tmp_path):
+    for name in ("disc", "ring"):
+        shutil.copytree(data[0] / "test/cross", tmp_path / "other" / name)
+    with pytest.raises(DataError, match=r"'disc' and all .* \(cross, square\). Call the folders as the labels"):
+        model.show_evaluate(part_of(Sources(data=str(tmp_path / "other")), model.task))
+    with pytest.raises(
+        DataError, match=r"20 images lie here, in no folder of a label.*cross: give|give the folder that"
+    ):
+        part_of(Sources(data=str(data[0] / "test/cross")), model.task)
+
+
+def test_a_text_classifier_does_not_read_names_of_files(data, tmp_path):
+    with pytest.raises(DataError, match=r"a text classifier would read the names of the files. Take --task images"):
+        unrolled.train(data[0], task="classify", out=tmp_path / "model", quiet=True)

@@ -28,6 +28,45 @@ def holds_labels(folder: Path) -> bool:
         return False
 
 
+def refuse_loose(folder: Path) -> None:
+    """DataError where a folder without a table has files of KINDS outside folders of labels, or has none in them."""
+    try:
+        inside = _visible(folder)
+        files = [entry for entry in inside if entry.is_file()]
+        folders = [entry.name for entry in inside if entry.is_dir()]
+        labels = [label for label, held in _labels(folder).items() if held]
+    except OSError:
+        return
+    loose = [entry for entry in files if kind_of(entry)]
+    if any(map(named_format, files)) or not (loose or (folders and not files)):
+        return
+    what = {"image": "images", "sound": "recordings"}[str(kind_of(loose[0]))] if loose else "images or recordings"
+    if labels:
+        raise DataError(
+            f"{folder}: {loose[0].name} lies beside the folders of labels ({listed(labels, 4)}), and so has none. Move "
+            "it into one of them."
+        )
+    how = f"{what.capitalize()} lie in a folder for each label ({HOW[what]})"
+    if loose:
+        raise DataError(
+            f"{folder}: {len(loose):,} {what} lie here, in no folder of a label, and no table names them. {how}: give "
+            f"the folder that holds these ({folder.resolve().parent}, if this is one of them); or a table that names "
+            "each file beside its label or text."
+        )
+    raise DataError(
+        f"{folder}: there is no file in this folder, and neither images nor recordings in those in it "
+        f"({listed(folders, 4)}). {how}; a table is named itself."
+    )
+
+
+HOW = {
+    "images": "cat/1.png, dog/2.png",
+    "recordings": "bell/1.wav, horn/2.wav",
+    "images or recordings": "cat/1.png, dog/2.png",
+}
+"""How files of each kind lie, in messages."""
+
+
 def open_labelled(folder: Path, columns: Columns = None) -> dict[str, Table]:
     """The splits of a folder with a folder for each label: ``cat/1.png``, ``dog/2.png``, at any depth below the label.
 
@@ -95,6 +134,12 @@ def _open(folder: Path, columns: Columns) -> Table:
 
     counts = [f"{label} ({len(files):,})" for label, files in labels.items()]
     said = f"The folder that a file lies in is its label: {listed(counts, 6)}."
+    below = [entry.name for entry in _visible(folder / next(iter(labels))) if entry.is_dir()]
+    if len(labels) == 1 and below:
+        one = next(iter(labels))
+        said = (
+            f"All files lie in {one}, which is their label. If the labels are {listed(below, 4)}: give {folder / one}."
+        )
     mark = "\n".join(path for path, _ in rows)
     chosen = tuple(names[index] for index in indices)
     named = tuple(path for path, _ in rows)

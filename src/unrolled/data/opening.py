@@ -32,14 +32,24 @@ class Wrong(NamedTuple):
     kind: str
     message: str
     sign: str = ":"  # what stands before the place: "#" where it is the number of an example
+    named: str = ""  # what messages say instead of path and place, where rows are files
 
     @property
     def where(self) -> str:
         """``"pairs.tsv:12"``, for messages."""
-        return f"{self.path}{self.sign}{self.place}"
+        return self.named or f"{self.path}{self.sign}{self.place}"
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}"
+        return placed(self.where, self.message)
+
+
+def placed(where: str, message: object) -> str:
+    """``message`` with the place before it, unless it begins with that already.
+
+    >>> placed("table.tsv:3", "a.png: 1 × 1 pixels"), placed("a.png", "a.png: 1 × 1 pixels")
+    ('table.tsv:3: a.png: 1 × 1 pixels', 'a.png: 1 × 1 pixels')
+    """
+    return str(message) if str(message).startswith(f"{where}: ") else f"{where}: {message}"
 
 
 Report = Callable[[Wrong], None]

@@ -60,4 +60,8 @@ def splits(path: str | Path, *, columns: Columns = None) -> dict[str, Table]:
         return referenced.open_beside(here, columns)
     if label_folders.holds_labels(here):
         return label_folders.open_labelled(here, columns)
-    return open_question_folder(here, columns) or open_folder(here, columns)
+    questions = open_question_folder(here, columns)
+    if questions:
+        return questions
+    label_folders.refuse_loose(here)
+    return open_folder(here, columns)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from unrolled.base.errors import DataError, UnrolledError
+from unrolled.data.opening import placed
 
 CHUNK = 4096
 """Rows of a record batch: what is held in memory while writing."""
@@ -31,6 +32,10 @@ class Encoder(Protocol):
     def vocabulary_size(self) -> int: ...
 
     def encode_ids(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+
+Name = str | Callable[[int], str]
+"""The file that errors name; or what they name for a place."""
 
 
 class _Chunk(NamedTuple):
@@ -128,11 +133,11 @@ class Store:
         encoders: Mapping[str, Encoder],
         *,
         fingerprint: str = "",
-        name: str = "line",
+        name: str | Callable[[int], str] = "line",
     ) -> Store:
         """Encode rows of text ``(place, fields)`` and write them, some thousand at a time; field ``i`` goes through the
         ``i``-th of ``encoders`` into the column of its name. ``rows`` may be a function that starts to read them;
-        ``name`` is the file that errors name.
+        ``name`` is the file that errors name, or gives what they name for a place.
 
         A store with the same non-empty ``fingerprint`` is reused and no row is read. DataError for a row that cannot be
         encoded, UnrolledError where the disk refuses; what was in ``folder`` before then stays.
@@ -191,12 +196,14 @@ def _chunks_of_ids(columns: Mapping[str, Iterable[Sequence[int]]], places: Itera
         done += count
 
 
-def _encoded(rows: Iterable[tuple[int, Sequence[str]]], encoders: Mapping[str, Encoder], name: str) -> Iterator[_Chunk]:
+def _encoded(
+    rows: Iterable[tuple[int, Sequence[str]]], encoders: Mapping[str, Encoder], name: Name
+) -> Iterator[_Chunk]:
     stream = iter(rows)
     while part := list(islice(stream, CHUNK)):
         for place, fields in part:
             if len(fields) != len(encoders):
-                raise DataError(f"{name}:{place}: {len(fields)} fields where {len(encoders)} are expected.")
+                raise DataError(f"{_where(name, place)}: {len(fields)} fields where {len(encoders)} are expected.")
         places = [place for place, _ in part]
         columns = {
             column: _encoded_column(encoder, [fields[i] for _, fields in part], places, name)
@@ -205,7 +212,11 @@ def _encoded(rows: Iterable[tuple[int, Sequence[str]]], encoders: Mapping[str, E
         yield _Chunk(places, columns)
 
 
-def _encoded_column(encoder: Encoder, texts: list[str], places: list[int], name: str) -> list[list[int]]:
+def _where(name: Name, place: int) -> str:
+    return f"{name}:{place}" if isinstance(name, str) else name(place)
+
+
+def _encoded_column(encoder: Encoder, texts: list[str], places: list[int], name: Name) -> list[list[int]]:
     try:
         return encoder.encode_ids(texts)
     except DataError:
@@ -213,7 +224,7 @@ def _encoded_column(encoder: Encoder, texts: list[str], places: list[int], name:
             try:
                 encoder.encode_ids([text])
             except DataError as error:
-                raise DataError(f"{name}:{place}: {error}") from None
+                raise DataError(placed(_where(name, place), error)) from None
         raise
 
 

@@ -12,7 +12,7 @@ from unrolled.base.errors import DataError, UsageError
 from unrolled.data.endings import kind_of
 from unrolled.data.label_folders import holds_labels
 from unrolled.data.lines import lines_of
-from unrolled.data.opening import from_file
+from unrolled.data.opening import from_file, placed
 from unrolled.data.readers import open_table
 from unrolled.data.referenced import files_in, holds_files
 from unrolled.data.signals import arranged
@@ -124,7 +124,7 @@ def checked(place: str, path: str, reader: Any) -> None:
     try:
         reader.check(path)
     except DataError as error:
-        raise DataError(f"{place}: {error}") from None
+        raise DataError(placed(place, error)) from None
 
 
 def tones(reader: Any, count: int) -> list[np.ndarray]:

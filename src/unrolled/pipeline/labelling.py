@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError, known
+from unrolled.data.label_folders import FORMAT
 from unrolled.data.parts import Part
 from unrolled.data.table import listed
 from unrolled.pipeline.label_tables import bootstrap, class_table, confused, confusion_picture
@@ -64,14 +65,19 @@ class LabelModel(Model):
         names = [self.labels[place] for place in np.flatnonzero(chosen)]
         return Answer(self.text.labels.join(names), float(np.where(chosen, said, 1 - said).prod()), ranked)
 
-    def _targets(self, labels: Sequence[str]) -> np.ndarray:
+    def _targets(self, labels: Sequence[str], part: Part | None = None) -> np.ndarray:
         """What the rows should be answered; DataError where training had none of the labels: another column."""
         if not any(name in self.text.labels for cell in labels for name in self.text.labels.split(cell)) and any(
             labels
         ):
+            cure = f"Which columns hold {' and '.join(self.columns)}? --columns 2,1"
+            if part is not None and part.table.format == FORMAT:
+                cure = "Call the folders as the labels are called."
+            elif part is not None and part.table.root:
+                cure = "Is another column that of the labels? Call it 'label', or give a table of the two."
             raise DataError(
                 f"evaluate: '{next(filter(None, labels))[:40]}' and all others are no labels that training rows have "
-                f"({listed(self.labels, 4)}). Which columns hold {' and '.join(self.columns)}? --columns 2,1"
+                f"({listed(self.labels, 8)}). {cure}"
             )
         found: np.ndarray = self.text.targets(labels)
         return found
@@ -100,7 +106,9 @@ class LabelModel(Model):
 
     def test(self, part: Part) -> Tested:
         inputs, labels = self.rows_of(part)
-        return Tested(label_scores(self.said(inputs), self._targets(labels), several=self.text.several), len(labels))
+        return Tested(
+            label_scores(self.said(inputs), self._targets(labels, part), several=self.text.several), len(labels)
+        )
 
     def rows_of(self, part: Part) -> tuple[Sequence[Any], list[str]]:
         """What `said` takes of the rows, and their labels."""
@@ -110,7 +118,7 @@ class LabelModel(Model):
     def show_evaluate(self, part: Part, *, compare: Model | None = None, confusion: str | None = None) -> Evaluated:
         """Scores, a table by label, the commonest confusions; beside another model; ``confusion``: a picture's file."""
         inputs, labels = self.rows_of(part)
-        targets, said = self._targets(labels), self.said(inputs)
+        targets, said = self._targets(labels, part), self.said(inputs)
         answers = decided(said, several=self.text.several)
         tables = {"labels": ("By label", class_table(targets, answers, self.labels))}
         if not self.text.several:

@@ -91,6 +91,7 @@ class Model(ABC):
 
         self.plan = plan
         self.task: Task[Any] = TASKS.build(plan.settings["task"])
+        self.task.told(plan.settings)
         self.text: Any = text
         self.device = choose_device(device, "--device:")
         self.network: Any = network.to(self.device).eval()

@@ -151,6 +151,12 @@ class Task(ABC, Generic[T]):
         """Settings of the task itself that the head of the training table tells, and what to say of them."""
         return {}, []
 
+    def told(self, settings: Mapping[str, Any]) -> None:
+        """Takes note of what other sections of a whole settings tree say of how rows are read."""
+
+    def refuse(self, table: Table) -> None:
+        """SettingsError or DataError where the training table, as it was opened, is none of this task's."""
+
     def adapt(self, table: Table) -> Table:
         """The table with a row for each example, where one example stands in several rows."""
         return table
@@ -211,7 +217,9 @@ class Task(ABC, Generic[T]):
         """The rows of ``part`` as ids in ``folder``; those that are there with the same ``mark`` are kept."""
         from unrolled.data.store import Store
 
-        return Store.encode(folder, part.rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
+        table = part.table
+        name = table.place if table.named else str(table.path)
+        return Store.encode(folder, part.rows, self.encoders(text), fingerprint=mark, name=name)
 
     @abstractmethod
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from annotated_types import Ge
 
-from unrolled.base.errors import SettingsError
+from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.settings import Tree
 from unrolled.data.drawings import FORMATS as DRAWN
 from unrolled.data.drawings import has_points
@@ -36,6 +36,10 @@ TEXTS = ("text", "sentence", "utterance", "message", "review", "comment", "tweet
 
 OTHERWISE = frozenset({"source", "target", "summary", "translation", "response", "answer", "completion", "form"})
 """Beside a column with such a name, nothing is concluded from one with labels: it may be a second thing to know."""
+
+
+NAMED = {"image": ("images", "images"), "sound": ("sounds", "recordings")}
+"""The task of files of each kind, and what they are called."""
 
 
 @TASKS.register("classify")
@@ -103,6 +107,20 @@ class Classify(LabelTask[LabelledText]):
         if column is None:
             return {}, []
         return {"task": {"label": column + 1}}, [f"The labels are taken from column {column + 1} (task.label)."]
+
+    def refuse(self, table: Table) -> None:
+        columns = table.columns
+        kind = next((kind for kind in KINDS if column_of(table, kind) is not None), None)
+        if kind is not None:
+            task, what = NAMED[kind]
+            raise DataError(
+                f"{table.path}: the rows name {what}, and a text classifier would read the names of the files. Take "
+                f"--task {task}."
+            )
+        if isinstance(self.label, str) and self.label not in columns:
+            raise SettingsError(
+                f"[task.label] no column is called '{self.label}', only {listed(columns)}. A number works too."
+            )
 
     def named(self, columns: Sequence[str]) -> tuple[int, ...] | None:
         found = _by_names(columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from unrolled.data.checks.labels import several
 from unrolled.data.table import Table
 from unrolled.tasks.captions import Captions, paired
 from unrolled.tasks.named_files import NOUNS, concluded, labelled, told
@@ -16,7 +17,9 @@ def files_first(tables: Mapping[str, Table]) -> dict[str, Table] | None:
     for kind in NOUNS:
         if told(first, kind) is not None:
             label = concluded(first, kind)[0].get("task", {}).get("label")
-            return {name: labelled(table, kind, label) for name, table in tables.items()}
+            cells = [row.fields[1] for row in labelled(first, kind, label, bare=True).rows(lambda _: None)]
+            bare = several(cells)
+            return {name: labelled(table, kind, label, bare=bare) for name, table in tables.items()}
     for task, arrange in ((Captions, paired), (Speech, adapted)):
         if task.recognises(first) is not None:
             return {name: arrange(table) for name, table in tables.items()}

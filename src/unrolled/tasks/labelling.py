@@ -10,6 +10,7 @@ import numpy as np
 
 from unrolled.base.errors import DataError, SettingsError
 from unrolled.base.protocol import Loss
+from unrolled.data.label_folders import FORMAT as FOLDERS
 from unrolled.data.parts import Part
 from unrolled.tasks.base import Carried, Task, Validation, moved
 from unrolled.text.base import Text
@@ -142,7 +143,10 @@ def _refuse_labels(labels: Labels, part: Part, rows: int) -> None:
     where, names = part.table.path, labels.names
     if len(names) < (2 if labels.separator is None else 1):
         all_ = f"all {rows:,} rows have the label '{names[0]}'" if names else "no row has a label"
-        raise DataError(f"{where}: {all_}: there is nothing to tell apart. Give rows of at least two labels.")
+        hint = "Give rows of at least two labels."
+        if part.table.format == FOLDERS and any(entry.is_dir() for entry in (where / names[0]).iterdir()):
+            hint = f"If the labels are the folders in {names[0]}, give {where / names[0]}."
+        raise DataError(f"{where}: {all_}: there is nothing to tell apart. {hint}")
     if len(names) > FEW and len(names) * 2 > rows:
         raise DataError(
             f"{where}: {len(names):,} different labels in {rows:,} rows: that is no label ('{names[0][:40]}'). Say "

@@ -63,10 +63,11 @@ def concluded(table: Table, kind: str) -> tuple[Tree, list[str]]:
     return {"task": {"label": found + 1}}, [f"The labels are taken from column {found + 1} (task.label)."]
 
 
-def labelled(table: Table, kind: str, label: str | int | None) -> Table:
+def labelled(table: Table, kind: str, label: str | int | None, *, bare: bool = False) -> Table:
     """The table with the paths of its files first, as seen from here, and their labels second, where it has some; rows
-    without one are wrong. ``label``: the column of the labels, by name or 1-based number; None: the one that looks so,
-    else the first beside the files. DataError where no column names files of that ``kind``."""
+    without one are wrong, unless ``bare`` ones are taken. ``label``: the column of the labels, by name or 1-based
+    number; None, or one that is not there: the one that looks so, else the first beside the files. DataError where no
+    column names files of that ``kind``."""
     columns = (kind, "label")
     if table.format == FORMAT or (table.columns == columns and table.root):
         return table
@@ -83,7 +84,24 @@ def labelled(table: Table, kind: str, label: str | int | None) -> Table:
     said = (
         f"{NOUNS[kind].capitalize()} are named in '{table.columns[files]}', labels stand in '{table.columns[place]}'."
     )
-    return full(arranged(found, [files, place], said, columns), "label")
+    chosen = arranged(found, [files, place], said, columns)
+    return chosen if bare else full(chosen, "label")
+
+
+def refuse_label(table: Table, kind: str, label: str | int | None) -> None:
+    """SettingsError where the column ``label`` that was asked for is not one of the table beside its files."""
+    files = column_of(table, kind)
+    if label is None or files is None:
+        return
+    if table.format == FORMAT:
+        raise SettingsError(
+            f"[task.label] {label!r} was given, and {table.path} is a folder of labels: it has no columns. "
+            "Leave it out."
+        )
+    others = [place for place in range(len(table.columns)) if place != files]
+    if label not in [table.columns[place] for place in others] and label not in [place + 1 for place in others]:
+        beside = f"the columns beside the files are {_others(table.columns, files)}" if others else "it has none"
+        raise SettingsError(f"[task.label] {label!r} was given, and of {table.path} {beside}.")
 
 
 def _label(table: Table, kind: str, files: int, label: str | int | None) -> int:
@@ -92,10 +110,6 @@ def _label(table: Table, kind: str, files: int, label: str | int | None) -> int:
         return columns.index(label)
     if isinstance(label, int) and label <= len(columns) and label - 1 != files:
         return label - 1
-    if label is not None and len(columns) > 2:
-        raise SettingsError(
-            f"[task.label] {label!r} was given, and the columns beside the files are {_others(columns, files)}."
-        )
     found = label_column(columns)
     found = labels_beside(table, kind) if found is None else found
     return found if found is not None and found != files else 1 - min(files, 1)
@@ -142,7 +156,8 @@ def looked_at(table: Table, kind: str, check: Callable[[str], object]) -> Table:
             if path not in seen:
                 seen[path] = wrong(path)
             if seen[path]:
-                report(Wrong(table.path, row.place, kind, seen[path]))
+                named = table.place(row.place) if table.named else ""
+                report(Wrong(table.path, row.place, kind, seen[path], named=named))
             else:
                 yield row
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from unrolled.base.errors import DataError, SettingsError, within
+from unrolled.data.opening import placed
 from unrolled.data.parts import Part, hold_out
 from unrolled.text.base import Rows
 from unrolled.text.reading import READERS, Reader
@@ -49,7 +50,7 @@ def learnt(part: Part, learn: Callable[[Rows], T]) -> T:
         return learn(rows)
     except DataError as error:
         where = last[0] if last else str(part.table.path)
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(placed(where, error)) from None
 
 
 def held_out(part: Part, data: Mapping[str, Any], noun: str) -> tuple[Part, Part, str]:

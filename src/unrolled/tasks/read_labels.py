@@ -14,7 +14,7 @@ from unrolled.data.table import Table
 from unrolled.tasks.base import Batches, Sized
 from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.labelling import Labelled, LabelTask
-from unrolled.tasks.named_files import concluded, labelled, told
+from unrolled.tasks.named_files import concluded, labelled, refuse_label, told
 from unrolled.tasks.numbers import files_mark, held_out, learnt, number_rows
 from unrolled.text.readers import ReadLabels
 
@@ -103,6 +103,9 @@ class FileLabelTask(ReadLabelTask):
     files: ClassVar[str]
     """The kind of the files (`unrolled.data.endings.KINDS`)."""
 
+    bare = False
+    """Whether a row may have no label, as where it may have several."""
+
     def __init__(self, *, label: str | Annotated[int, Ge(1)] | None = None) -> None:
         self.label = label
 
@@ -115,4 +118,10 @@ class FileLabelTask(ReadLabelTask):
         return concluded(table, cls.files)
 
     def adapt(self, table: Table) -> Table:
-        return labelled(table, self.files, self.label)
+        return labelled(table, self.files, self.label, bare=self.bare)
+
+    def told(self, settings: Mapping[str, Any]) -> None:
+        self.bare = settings["text"]["separator"] is not None
+
+    def refuse(self, table: Table) -> None:
+        refuse_label(table, self.files, self.label)

@@ -66,6 +66,8 @@ def open_sources(tables: Mapping[str, Table], task: Task[Any], data: Mapping[str
         _refuse_one_row(tables, data)
     said: list[str] = []
     parts = {}
+    if "train" in tables:
+        task.refuse(tables["train"])
     for split, table in task.follow({name: task.adapt(table) for name, table in tables.items()}).items():
         said += [f"{table.path}: {sentence}" for sentence in table.guessed]
         pick, sentence = _pick(table, task, chosen=data["columns"] is not None)

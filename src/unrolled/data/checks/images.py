@@ -55,7 +55,9 @@ def looked_at(census: Census) -> Iterator[Finding]:
         except DataError as error:
             wrong[path] = str(error)
     if wrong:
-        named = tuple(f"{places[path]} ({message})" for path, message in wrong.items())
+        named = tuple(
+            message if places[path] == path else f"{places[path]} ({message})" for path, message in wrong.items()
+        )
         yield Finding("error", "images", split, len(wrong), f"{_images(len(wrong))} not readable.", named[:PLACES])
     blank = [places[path] for path, one in found.items() if one.blank]
     if blank:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from unrolled.data.census import FIRST_FEATURES, Census
-from unrolled.data.findings import Finding
+from unrolled.data.findings import Finding, Severity
 from unrolled.data.sentences import SENTENCES
 from unrolled.data.table import listed, shown
+
+SEPARATORS = (",", ";", "|")
+"""What people put between the labels of a row."""
 
 
 def counts(census: Census, index: int) -> dict[str, int] | None:
@@ -33,6 +36,16 @@ def counts(census: Census, index: int) -> dict[str, int] | None:
 def labels_of_files(census: Census, index: int) -> bool:
     """Whether a column holds the labels of files that another names."""
     return census.names_files and census.columns[index].name == "label"
+
+
+def several(cells: Sequence[str]) -> bool:
+    """Whether cells look as if one could hold several labels: parts of some stand alone in others."""
+    alone = {cell.strip() for cell in cells}
+    return any(
+        sign in cell and any(part.strip() in alone for part in cell.split(sign))
+        for cell in alone
+        for sign in SEPARATORS
+    )
 
 
 def single(census: Census) -> Iterator[Finding]:
@@ -67,12 +80,19 @@ def spread(census: Census) -> Iterator[Finding]:
 def unseen(train: Census, census: Census) -> Iterator[Finding]:
     """Classes of a split that train does not hold: no model can answer them."""
     for index, column in enumerate(census.columns[: len(train.columns)]):
-        if not counts(train, index) or not column.new_labels:
+        of_files = labels_of_files(train, index)
+        if not (counts(train, index) or of_files) or not column.new_labels:
             continue
+        if of_files and several(list(train.columns[index].labels or ())):
+            continue  # a cell of several labels is no class
         rows = sum(tally.count for tally in column.new_labels.values())
         names = listed(list(column.new_labels), 5)
         count = len(column.new_labels)
         classes = f"{count} class{'es' if count > 1 else ''} of '{column.name}'"
-        message = f"{classes} never seen in train, in {rows:,} rows: {names}. No model can answer them."
+        message = f"{classes} never seen in train, in {rows:,} row{'' if rows == 1 else 's'}: {names}."
+        refused = of_files and census.split == "valid"
+        cure = "Training refuses them: remove them, or give training rows of them." if refused else ""
         places = [place for tally in column.new_labels.values() for place in tally.places[:1]]
-        yield Finding("warning", "unseen classes", census.split, count, message, tuple(places[:5]))
+        severity: Severity = "error" if refused else "warning"
+        message += f" {cure or 'No model can answer them.'}"
+        yield Finding(severity, "unseen classes", census.split, count, message, tuple(places[:5]))

@@ -61,8 +61,9 @@ def odd_texts(census: Census) -> Iterator[Finding]:
     for column in census.columns:
         for kind, (severity, what) in _ODD.items():
             tally = column.odd.get(kind)
-            if not tally or (kind == "empty" and column.name == "label" and is_drawn(census.table)):
-                continue  # a drawing needs no label
+            bare = column.name == "label" and (is_drawn(census.table) or census.names_files)
+            if not tally or (kind == "empty" and bare):
+                continue  # a drawing needs no label, nor what may have several; where one is needed the row is wrong
             if kind == "control":
                 found = sorted(each for each in column.characters if ODD[kind].match(each))
                 what = f"with {', '.join(describe(each) for each in found[:PLACES])}: {what}"

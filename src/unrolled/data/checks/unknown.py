@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unrolled.base.registry import Part
 from unrolled.data.census import FIRST_FEATURES, Census
 from unrolled.data.checks import lengths
-from unrolled.data.checks.labels import counts
+from unrolled.data.checks.labels import counts, labels_of_files
 from unrolled.data.column import PLACES, ColumnCensus
 from unrolled.data.findings import Finding, Severity, Unknown, percent
 from unrolled.data.opening import Wrong
@@ -25,7 +25,7 @@ MUCH = 0.1
 def shares(train: Census, census: Census) -> Iterator[Unknown]:
     """Unknown characters, and unknown words (fewer than two in train) where texts are made of words; not of classes."""
     for index, (known, column) in enumerate(_texts(train, census)):
-        if counts(train, index):
+        if counts(train, index) or labels_of_files(train, index):
             continue
         total = sum(column.characters.values()) or 1
         strange = {each: n for each, n in column.characters.items() if n > 0 and known.characters[each] <= 0}
@@ -71,15 +71,17 @@ def trained_shares(tables: Mapping[str, Table], tokenizers: Sequence[Part]) -> I
 
 def unseen_characters(train: Census, census: Census) -> Iterator[Finding]:
     """Characters that train does not hold, with their names."""
-    for known, column in _texts(train, census):
+    for index, (known, column) in enumerate(_texts(train, census)):
         new = column.new_characters
-        if not new:
+        if not new or labels_of_files(train, index):
             continue
         shown = ", ".join(describe(character) for character in list(new)[:PLACES])
         more = f" and {len(new) - PLACES} more" if len(new) > PLACES else ""
         plural = "s" if len(new) > 1 else ""
         message = f"{len(new)} character{plural} of '{known.name}' never seen in train: {shown}{more}."
-        yield Finding("note", "unseen characters", census.split, len(new), message, tuple(list(new.values())[:PLACES]))
+        yield Finding(
+            "note", "unseen characters", census.split, len(new), message, tuple(dict.fromkeys(new.values()))[:PLACES]
+        )
 
 
 def describe(character: str) -> str:
