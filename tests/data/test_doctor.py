@@ -263,7 +263,10 @@ def test_half_a_character_is_not_called_another_encoding(tmp_path):
 
 def test_one_column_and_one_row_are_said(tmp_path):
     report = examine({"train": open_table(write(tmp_path / "a.txt", b"alone\n"))})
-    assert only(report, "few rows").message.startswith("only 1 row to learn from;")
+    assert only(report, "one row").message.startswith("one row, and some must be held out for validation: training")
+    assert not report.ok and not found(report, "few rows")
+    long = examine({"train": open_table(write(tmp_path / "c.txt", b"one line " * 20_000))})
+    assert long.ok and only(long, "few rows").message.startswith("only 1 row"), "a language model learns from pieces"
     assert (
         only(report, "one column").message
         == "one column (text): running text, for a language model; to learn a text from a text takes two, "

@@ -22,6 +22,7 @@ from unrolled.data.checks import (
     unknown,
 )
 from unrolled.data.findings import Column, Finding, Report, Split, Unknown
+from unrolled.data.formats import PIECE
 from unrolled.data.table import Table, listed
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -82,13 +83,21 @@ def _alone(census: Census, *, alone: bool) -> Iterator[Finding]:
         use = "running text, for a language model; " if plain else ""
         message = f"one column ({name}): {use}to learn a text from a text takes two, source and target."
         yield Finding("note" if plain else "warning", "one column", census.split, 1, message, (str(census.table.path),))
-    if census.split == "train" and alone and census.rows == 1 and len(census.table.columns) > 1:
+    if census.split == "train" and alone and _indivisible(census):
         message = "one row, and some must be held out for validation: training refuses it. Give more rows, or --valid."
         yield Finding("error", "one row", census.split, 1, message, (str(census.table.path),))
     elif census.split == "train" and 0 < census.rows < 100:
         rows = f"{census.rows} row{'' if census.rows == 1 else 's'}"
         message = f"only {rows} to learn from; some hundreds are the least that is usual."
         yield Finding("warning", "few rows", census.split, census.rows, message)
+
+
+def _indivisible(census: Census) -> bool:
+    """Whether there is one row, of which nothing can be held out; a very long line of running text is cut in pieces."""
+    if census.rows != 1 or census.table.format != "text":
+        return census.rows == 1
+    (row,) = census.table.rows(lambda _: None)
+    return len(row.fields[0]) <= PIECE
 
 
 def _against(train: Census, census: Census) -> Iterator[Finding]:

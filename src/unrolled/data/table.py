@@ -35,6 +35,9 @@ LONE_NAMES = frozenset(
 )
 """More of them, which may also begin a table of their own: they count where hardly another row is there."""
 
+TIME_NAMES = frozenset(["date", "time", "datetime", "timestamp", "ds", "month", "year", "quarter", "week", "day"])
+"""What a first column of times is called: whatever else a row of names holds, it is one."""
+
 _DATE = re.compile(r"\d{4}[-/](?:\d{1,2}\b|Q[1-4]$)")
 
 
@@ -147,7 +150,8 @@ def heads_numbers(records: Sequence[Sequence[str]]) -> bool:
 
 def heads_little(records: Sequence[Sequence[str]]) -> bool:
     """Whether a row that stands alone, or above one row with a number or a date, names columns: half of its cells or
-    more are names of columns of some task, no two alike, and none is a number, a date or a path."""
+    more are names of columns of some task, or its first is that of times and stands above one; no two are alike, and
+    none is a number, a date or a path."""
     first = [cell.strip().casefold() for cell in records[0]]
     if len(records) > 2 or len(first) < 2 or len(set(first)) < len(first):
         return False
@@ -155,6 +159,8 @@ def heads_little(records: Sequence[Sequence[str]]) -> bool:
         return False
     if len(records) == 2 and not any(is_number(cell) or is_date(cell) for cell in records[1]):
         return False
+    if first[0] in TIME_NAMES and (len(records) == 1 or is_number(records[1][0]) or is_date(records[1][0])):
+        return True
     return sum(cell in KNOWN_NAMES or cell in LONE_NAMES for cell in first) * 2 >= len(first)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from unrolled.data.findings import PLACES, Finding, Report, Severity, Split, by_cause, percent
 from unrolled.data.opening import Wrong
 from unrolled.data.table import Table
+from unrolled.text.forecasting import usual_horizon
 from unrolled.text.series import Series, read_series
 
 
@@ -26,6 +27,8 @@ def report(tables: Mapping[str, Table]) -> Report:
         wrong: dict[str, list[Wrong]] = {}
         found = [read_series(row.fields) for row in table.rows(_noting(wrong))]
         findings += _findings(split, str(table.path), found, wrong)
+        if split == "train" and "valid" not in tables:
+            findings += _short(str(table.path), found)
         count = sum(map(len, wrong.values()))
         splits.append(Split(split, str(table.path), table.format, len(found), count, (), tuple(table.guessed)))
     findings.sort(key=lambda finding: ("error", "warning", "note").index(finding.severity))
@@ -64,6 +67,21 @@ def _findings(
         real = every[np.isfinite(every)]
         if len(real) and real.min() == real.max():
             yield Finding("warning", "constant", split, 1, f"'{name}' is {real[0]:g} in every step.", ())
+
+
+def _short(path: str, found: Sequence[Series]) -> Iterator[Finding]:
+    """Too few steps to hold some out for validation, where nobody says how far ahead is forecast."""
+    if not found:
+        return
+    horizon, longest = usual_horizon(found[0].clock), max(one.ends for one in found)
+    least = 2 * horizon + 2
+    if longest < least:
+        message = (
+            f"the longest series has {longest} step{'' if longest == 1 else 's'}; {horizon} are held out for "
+            f"validation and forecasts reach {horizon} ahead, so {least} are the least: training refuses fewer. "
+            "Give more, or a smaller horizon: --set task.horizon=N"
+        )
+        yield Finding("error", "few steps", "train", 1, message, (path,))
 
 
 def _lacking(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
