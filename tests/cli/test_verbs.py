@@ -229,7 +229,7 @@ def test_a_loop_is_named_by_its_words(trained, run, tmp_path):
 def test_no_pairs_are_no_score(trained, run, tmp_path):
     (tmp_path / "header.tsv").write_text("source\ttarget\n")
     result = run("score", trained.folder, tmp_path / "header.tsv", "--columns", "source,target")
-    assert result.code == 3 and "no pair" in result.err
+    assert result.code == 3 and "no rows below it" in result.err
 
 
 def test_selfcheck_wants_something_to_check(trained, run, tmp_path):

@@ -1,5 +1,7 @@
 """What trained models of every task share: verbs that are there or named, options that are taken or refused."""
 
+import json
+
 import pytest
 import torch
 
@@ -93,6 +95,12 @@ def test_searches_run_in_bfloat16_where_asked(trained, run, tmp_path, monkeypatc
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n")
     said = run("predict", trained.folder, tmp_path / "lines.txt", "--precision", "bfloat16")
     assert said.code == 0 and said.out.splitlines() == half.predict(lines)
+    scored = run(
+        "evaluate", trained.folder, trained.valid, "--precision", "bfloat16", "--compare", trained.folder, "--json"
+    )
+    told = json.loads(scored.out)
+    assert told["precision"] == "bfloat16" and told["compare"]
+    assert "searched in bfloat16" in run("evaluate", trained.folder, trained.valid, "--precision", "bfloat16").out
     wrong = run("predict", trained.folder, tmp_path / "lines.txt", "--precision", "half")
     assert wrong.code == 2 and "precision: 'half' was given. Give float32 or bfloat16." in wrong.err
     monkeypatch.setattr(precision, "has_bfloat16", lambda _device: False)

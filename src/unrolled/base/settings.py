@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -104,8 +105,13 @@ def read_yaml(path: str | Path) -> Tree:
     return tree
 
 
+SIGNS = re.compile(r"[^\w\s\[\]{}~\"']+")
+"""A value of marks alone, as a separator is: most of them begin something in YAML."""
+
+
 def assignment(text: str) -> Tree:
-    """``"train.minutes=3"`` as the tree ``{"train": {"minutes": 3}}``; the value is read as YAML."""
+    """``"train.minutes=3"`` as the tree ``{"train": {"minutes": 3}}``; the value is read as YAML, marks alone (a comma)
+    as they are."""
     import yaml
 
     path, equals, raw = text.partition("=")
@@ -113,7 +119,7 @@ def assignment(text: str) -> Tree:
     if not equals or not all(keys):
         raise SettingsError(f"--set {text!r}: write it as name.name=value, e.g. --set train.learning_rate=0.001.")
     try:
-        value = yaml.safe_load(raw)
+        value: Any = raw if SIGNS.fullmatch(raw) else yaml.safe_load(raw)
     except (yaml.YAMLError, ValueError):
         if raw[:1] not in ("%", "@", "`"):  # signs that no plain text of YAML begins with, as a format of times does
             raise SettingsError(f"--set {text!r}: the value is not YAML.") from None

@@ -46,7 +46,7 @@ def evaluate(
     ] = None,
     as_json: options.Json = False,
     device: options.Device = "auto",
-    precision: options.Precision = "float32",
+    precision: options.Precision = None,
 ) -> None:
     """Score the model on given data by its task's measures.
 
@@ -62,29 +62,32 @@ def evaluate(
 
     if confusion is not None:
         check_suffix(confusion)
-    opened = load(model, device=device, precision=precision)
+    opened = load(model, device=device)
     given = {
         "beam": beam, "score": score or None, "references": references, "links": links, "boxes": boxes,
-        "by_length": by_length, "ngram": ngram, "confusion": confusion, "stride": stride,
-        "compare": load(compare, device=device, precision=precision) if compare else None,
-        "ensemble": [load(one, device=device, precision=precision) for one in ensemble or ()] or None,
+        "by_length": by_length, "ngram": ngram, "confusion": confusion, "stride": stride, "precision": precision,
+        "compare": load(compare, device=device) if compare else None,
+        "ensemble": [load(one, device=device) for one in ensemble or ()] or None,
     }  # fmt: skip
     show, chosen = opened.showing("evaluate", given)
     found = show(part_of(Sources(data=data, source=source, target=target), opened.task, columns), **chosen)
-    _tell(found, model, opened.task.noun, as_json=as_json)
+    _tell(found, model, opened.task.noun, precision, as_json=as_json)
 
 
-def _tell(found: Evaluated, model: str, noun: str, *, as_json: bool) -> None:
+def _tell(found: Evaluated, model: str, noun: str, precision: str | None, *, as_json: bool) -> None:
     """Scores and tables, for people or for machines."""
     from unrolled.cli.output import number, table, tell_json
 
     if as_json:
         result: dict[str, Any] = {"model": model, f"{noun}s": found.rows}
+        if precision is not None:
+            result["precision"] = precision
         result["scores"] = [one._asdict() for one in found.scores]
         tell_json(result | {name: rows for name, (_, rows) in found.tables.items()})
         return
+    searched = "" if precision is None else f", searched in {precision}"
     rows = [(one.name, number(one.value), one.protocol) for one in found.scores]
-    table(("score", "value", "protocol"), rows, title=f"{model} on {found.rows} {noun}s", right=(1,))
+    table(("score", "value", "protocol"), rows, title=f"{model} on {found.rows} {noun}s{searched}", right=(1,))
     for title, lines in found.tables.values():
         cells = [[number(cell) if isinstance(cell, float) else cell for cell in line.values()] for line in lines]
         table(list(lines[0]), cells, title=title)

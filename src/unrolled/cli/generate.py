@@ -39,7 +39,7 @@ def generate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with symbols and log-probabilities.")] = False,
     device: options.Device = "auto",
-    precision: options.Precision = "float32",
+    precision: options.Precision = None,
 ) -> None:
     """Write text that begins with the prompt, drawn from the model, or its likeliest continuations; or draw, with
     a model of drawings.
@@ -53,10 +53,10 @@ def generate(
 
     given = {
         "length": length, "samples": samples, "likeliest": likeliest, "temperature": temperature, "top_k": top_k,
-        "top_p": top_p, "bias": bias, "label": label, "to": to, "seed": seed,
+        "top_p": top_p, "bias": bias, "label": label, "to": to, "seed": seed, "precision": precision,
         "stop": [one.replace("\\n", "\n") for one in stop or ()] or None,
     }  # fmt: skip
-    show, chosen = load(model, device=device, precision=precision).showing("generate", given)
+    show, chosen = load(model, device=device).showing("generate", given)
     for one in show(prompt, **chosen):
         if as_json:
             tell_json(one.tree)

@@ -12,7 +12,7 @@ HOW = "Model and training"
 Model = Annotated[str, typer.Argument(help="Folder of a saved model.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda …")]
 Precision = Annotated[
-    str, typer.Option(help="Of searches: float32, or bfloat16: faster for many lines, last bits may differ.")
+    str | None, typer.Option(help="Of searches: float32, or bfloat16: faster for many lines, last bits may differ.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON, in one line.")]
 Ensemble = Annotated[

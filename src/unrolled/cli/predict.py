@@ -45,7 +45,7 @@ def predict(
     attention: Annotated[bool, typer.Option("--attention", help="JSON lines with words, weights and scores.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines with texts and scores.")] = False,
     device: options.Device = "auto",
-    precision: options.Precision = "float32",
+    precision: options.Precision = None,
 ) -> None:
     """Write the model's output for each line; an empty line stays empty.
 
@@ -58,10 +58,11 @@ def predict(
         "search": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty, "min_length": min_length,
         "coverage_penalty": coverage_penalty, "max_length": max_length, "no_repeat_ngram": no_repeat_ngram,
         "replace_unknown": replace_unknown, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
-        "prefix": prefix, "batch": batch, "steps": steps, "spaces": spaces, "attention": attention,
-        "ensemble": [load(one, device=device, precision=precision) for one in ensemble or ()] or None,
+        "prefix": prefix, "batch": batch, "precision": precision,
+        "steps": steps, "spaces": spaces, "attention": attention,
+        "ensemble": [load(one, device=device) for one in ensemble or ()] or None,
     }  # fmt: skip
-    show, chosen = load(model, device=device, precision=precision).showing("predict", given)
+    show, chosen = load(model, device=device).showing("predict", given)
     count, started = 0, time.monotonic()
     remarks: dict[str, list[str]] = {}
     for one in show(file, **chosen):

@@ -132,13 +132,20 @@ class Captioner(Describer):
         score: list[str] | None = None,
         references: Grouping | None = None,
         ensemble: Sequence[Model] | None = None,
+        precision: str = "float32",
         boxes: str | None = None,
     ) -> Evaluated:
         """Scores of the outputs; against another model; of the attention against ``boxes``, a table that says where in
         each image the things are that the words of its caption mean."""
         known = None if boxes is None else boxes_of(boxes, *self.pairs(part))
         found = super().show_evaluate(
-            part, beam=beam, compare=compare, score=score, references=references, ensemble=ensemble
+            part,
+            beam=beam,
+            compare=compare,
+            score=score,
+            references=references,
+            ensemble=ensemble,
+            precision=precision,
         )
         if known is None:
             return found

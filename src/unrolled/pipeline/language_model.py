@@ -222,17 +222,19 @@ class LanguageModel(Model):
         top_p: float | None = None,
         seed: int | None = None,
         stop: list[str] | None = None,
+        precision: str = "float32",
     ) -> Iterator[Shown]:
-        """Drawn continuations, or the likeliest ones; a result each."""
+        """Drawn continuations, or the likeliest ones; a result each. ``precision`` as in `computing`."""
+        model = self.computing(precision)
         drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
         chosen: dict[str, Any] = {name: value for name, value in drawn.items() if value is not None}
         if likeliest is None:
-            found = self.generate(prompt, length=length or 200, samples=samples, stop=stop or (), **chosen)
+            found = model.generate(prompt, length=length or 200, samples=samples, stop=stop or (), **chosen)
         elif chosen or samples > 1:
             name = next(iter(chosen), "samples").replace("_", "-")
             raise UsageError(f"generate: --{name} is for samples, --likeliest for what is found. Give one of them.")
         else:
-            found = self.complete(prompt, likeliest, length=length or 10, stop=stop or ())
+            found = model.complete(prompt, likeliest, length=length or 10, stop=stop or ())
         remark = unknown_in(self.text, prompt)
         for number, one in enumerate(found):
             shown = f"{one.log_prob:.4f}\t{prompt}{one.text}" if likeliest is not None else prompt + one.text

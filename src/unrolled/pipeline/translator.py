@@ -157,12 +157,14 @@ class Translator(Writer):
         score: list[str] | None = None,
         references: Grouping | None = None,
         ensemble: Sequence[Model] | None = None,
+        precision: str = "float32",
     ) -> Evaluated:
         """Scores of the outputs; of the attention against gold ``links``; against another model, by length.
 
-        ``ensemble``: of this model `joined` with others; alignments are its own.
+        ``ensemble``: of this model `joined` with others, all `computing` in that ``precision``; alignments are its own,
+        and the model to ``compare`` is as it is.
         """
-        model = self.joined(ensemble or ())
+        model = self.with_(ensemble, precision)
         found, given, outputs = model.judged(part, beam=beam, compare=compare, score=score, references=references)
         more = dict(found.tables)
         if by_length:

@@ -144,6 +144,10 @@ class Writer(Model):
         found.engine = Ensemble([self.engine, *(one.engine for one in cast("Sequence[Writer]", others))])
         return found
 
+    def with_(self, ensemble: Sequence[Model] | None, precision: str) -> Self:
+        """This model `joined` with others, all of them `computing` in one precision."""
+        return self.computing(precision).joined([one.computing(precision) for one in ensemble or ()])
+
     def searching(self, *, beam: int | None = None, changes: Mapping[str, Any] | None = None) -> SearchSettings:
         """The saved search with some settings changed. ``beam`` alone chooses the kind too: 1 is argmax.
 
@@ -228,9 +232,11 @@ class Writer(Model):
         batch: int = 64,
         attention: bool = False,
         ensemble: Sequence[Model] | None = None,
+        precision: str = "float32",
     ) -> Iterator[Shown]:
-        """One result a source in ``file``, in order; ``ensemble``: of this model `joined` with others."""
-        model = self.joined(ensemble or ())
+        """One result a source in ``file``, in order; ``ensemble``: of this model `joined` with others, all `computing`
+        in that ``precision``."""
+        model = self.with_(ensemble, precision)
         given = {
             "kind": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
             "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
@@ -263,9 +269,11 @@ class Writer(Model):
         score: list[str] | None = None,
         references: Grouping | None = None,
         ensemble: Sequence[Model] | None = None,
+        precision: str = "float32",
     ) -> Evaluated:
-        """Scores of the outputs; against another model; ``ensemble``: of this model `joined` with others."""
-        model = self.joined(ensemble or ())
+        """Scores of the outputs; against another model; ``ensemble``: of this model `joined` with others, all
+        `computing` in that ``precision``, the one to ``compare`` as it is."""
+        model = self.with_(ensemble, precision)
         return model.judged(part, beam=beam, compare=compare, score=score, references=references)[0]
 
     def judged(
