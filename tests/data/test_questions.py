@@ -147,7 +147,7 @@ def test_wrong_columns_are_named(tmp_path, name, text, message):
         ({"start": "x"}, "whole numbers from 0; 'x' was given"),
         ({"start": "3 4"}, "1 answers and 2 places"),
         ({"support": "1"}, "sentence 1 is said to support it; the document has 1"),
-        ({"answer": "ain"}, "'ain' stands in the document only as a part of a word \('rains'\)"),
+        ({"answer": "ain"}, r"'ain' stands in the document only as a part of a word \('rains'\)"),
     ],
 )
 def test_what_is_wrong_with_a_row_is_said(changed, message):
