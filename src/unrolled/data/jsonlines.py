@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unrolled.base.errors import DataError, known
 from unrolled.data.formats import head
 from unrolled.data.opening import Report, Wrong, read_lines, refuse
 from unrolled.data.table import Columns, Row, Table, listed, select, shown, wanted
+
+T = TypeVar("T")
 
 PAIRS = (
     ("source", "target"),
@@ -48,13 +50,8 @@ def open_jsonl(path: Path, columns: Columns = None) -> Table:
     paths = [route(name, objects) for name in taken]
 
     def read(report: Report) -> Iterator[Row]:
-        for number, text in read_lines(path, report):
-            if not text or not text.strip():
-                continue
-            try:
-                yield Row(number, fields(parse(text), paths))
-            except Unusable as problem:
-                report(Wrong(path, number, problem.kind, problem.message))
+        for number, cells in parsed_lines(path, report, lambda text: fields(parse(text), paths)):
+            yield Row(number, cells)
 
     return Table(path, taken, read, "jsonl", (path,), guessed)
 
@@ -65,6 +62,19 @@ class Unusable(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind, self.message = kind, message
+
+
+def parsed_lines(path: Path, report: Report, parse_line: Callable[[str], T]) -> Iterator[tuple[int, T]]:
+    """What ``parse_line`` makes of every line that is not empty, by its number; one that it finds Unusable is told."""
+    for number, text in read_lines(path, report):
+        if not text or not text.strip():
+            continue
+        try:
+            found = parse_line(text)
+        except Unusable as problem:
+            report(Wrong(path, number, problem.kind, problem.message))
+            continue
+        yield number, found
 
 
 def _objects(path: Path, lines: list[tuple[int, str]]) -> list[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from unrolled.data import jsonlines
 from unrolled.data.formats import head
-from unrolled.data.opening import Report, Wrong, read_lines
+from unrolled.data.opening import Report, read_lines
 from unrolled.data.questions import COLUMNS, NAMES, NOWHERE, TAB, elsewhere
 from unrolled.data.table import Columns, Row, Table, select, wanted
 
@@ -25,14 +25,7 @@ def open_questions(path: Path, columns: Columns = None) -> Table:
     indices = select(path, names, wanted(columns))
 
     def read(report: Report) -> Iterator[Row]:
-        for number, text in read_lines(path, report):
-            if not text or not text.strip():
-                continue
-            try:
-                fields = _parsed(jsonlines.parse(text))
-            except jsonlines.Unusable as problem:
-                report(Wrong(path, number, problem.kind, problem.message))
-                continue
+        for number, fields in jsonlines.parsed_lines(path, report, lambda text: _parsed(jsonlines.parse(text))):
             yield Row(number, tuple([fields[index] for index in indices]))
 
     return Table(path, tuple(names[index] for index in indices), read, "jsonl", (path,))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import DataError
+from unrolled.data.jsonlines import Unusable, parsed_lines
 from unrolled.data.opening import Report, Wrong, open_bytes, read_lines
 from unrolled.data.signals import loaded
 from unrolled.data.table import Columns, Row, Table, select, wanted
@@ -74,14 +75,7 @@ def open_strokes(path: Path, columns: Columns = None) -> Table:
     indices = select(path, names, wanted(columns))
 
     def read(report: Report) -> Iterator[Row]:
-        for number, text in read_lines(path, report):
-            if not text or not text.strip():
-                continue
-            try:
-                cells = _cells(text, form)
-            except DataError as error:
-                report(Wrong(path, number, "drawing", str(error)))
-                continue
+        for number, cells in parsed_lines(path, report, lambda text: _cells(text, form)):
             yield Row(number, tuple(cells[index] for index in indices))
 
     each = "a list of x and one of y" if form.columns else "a list of points [x, y]"
@@ -114,12 +108,12 @@ def _cells(text: str, form: _Form) -> tuple[str, str]:
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"not JSON ({error}).") from None
+        raise Unusable("drawing", f"not JSON ({error}).") from None
     given = tree.get(form.key) if isinstance(tree, dict) else None
     if not isinstance(given, list):
-        raise DataError(f"the key '{form.key}' is missing, or is no list of strokes.")
+        raise Unusable("drawing", f"the key '{form.key}' is missing, or is no list of strokes.")
     if not given:
-        raise DataError("the drawing is empty. Leave it out, or give it a stroke.")
+        raise Unusable("drawing", "the drawing is empty. Leave it out, or give it a stroke.")
     strokes = [_stroke(one, form, place) for place, one in enumerate(given, 1)]
     label = tree.get(form.label) if form.label is not None else None
     return written(from_strokes(strokes, steps=False)), "" if label is None else str(label)
@@ -128,18 +122,18 @@ def _cells(text: str, form: _Form) -> tuple[str, str]:
 def _stroke(given: Any, form: _Form, place: int) -> np.ndarray:
     """The points [points, 2] of one stroke."""
     if not isinstance(given, list) or not given or given[0] == []:
-        raise DataError(f"stroke {place} is empty or no list. Leave it out.")
+        raise Unusable("drawing", f"stroke {place} is empty or no list. Leave it out.")
     if not (_is_columns(given) if form.columns else _is_points(given)):
         wanted_ = "[[x, …], [y, …]] with as many of both" if form.columns else "[[x, y], …]"
-        raise DataError(f"stroke {place} is not written as those before, {wanted_}.")
+        raise Unusable("drawing", f"stroke {place} is not written as those before, {wanted_}.")
     try:
         found = np.array(given, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
-        raise DataError(f"stroke {place} holds something that is no number.") from None
+        raise Unusable("drawing", f"stroke {place} holds something that is no number.") from None
     points = found.T[:, :2] if form.columns else found[:, :2]
     if not np.isfinite(points).all():
         bad = int(np.argmin(np.isfinite(points).all(axis=1)))
-        raise DataError(f"stroke {place}, point {bad + 1}: a number is not finite. Leave the point out.")
+        raise Unusable("drawing", f"stroke {place}, point {bad + 1}: a number is not finite. Leave the point out.")
     return points
 
 

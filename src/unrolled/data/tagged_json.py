@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.base.errors import DataError, UsageError
-from unrolled.data.opening import Report, Wrong, read_lines
+from unrolled.data import jsonlines
+from unrolled.data.opening import Report, read_lines
 from unrolled.data.table import Columns, Row, Table, listed, select, wanted
 from unrolled.text.kinds import read_words
 from unrolled.text.spans import Span, tags_of
@@ -35,8 +36,11 @@ class Tagged(NamedTuple):
     write: Callable[[Sequence[str], Sequence[Span]], str]
 
 
-class Unusable(Exception):
+class Unusable(jsonlines.Unusable):
     """A line that gives no sentence."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("json", message)
 
 
 def tagged_kind(path: Path) -> str | None:
@@ -100,19 +104,15 @@ def open_tokens(path: Path, columns: Columns = None) -> Table:
 def _open(path: Path, columns: Columns, kind: str, said: str) -> Table:
     indices = select(path, COLUMNS, wanted(columns))
 
+    def tagged(text: str) -> tuple[str, str]:
+        found = parse(text, kind)
+        if found.tags is None:
+            raise Unusable(f"there are no {kind} beside the text. Write an empty list where it has none.")
+        return "\t".join(found.words), "\t".join(found.tags)
+
     def read(report: Report) -> Iterator[Row]:
-        for number, text in read_lines(path, report):
-            if not text or not text.strip():
-                continue
-            try:
-                found = parse(text, kind)
-                if found.tags is None:
-                    raise Unusable(f"there are no {kind} beside the text. Write an empty list where it has none.")
-            except Unusable as problem:
-                report(Wrong(path, number, "json", str(problem)))
-                continue
-            if found.words:
-                fields = "\t".join(found.words), "\t".join(found.tags)
+        for number, fields in jsonlines.parsed_lines(path, report, tagged):
+            if fields[0]:
                 yield Row(number, tuple(fields[index] for index in indices))
 
     return Table(path, tuple(COLUMNS[index] for index in indices), read, kind, (path,), [said])

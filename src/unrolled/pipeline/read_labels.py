@@ -19,8 +19,8 @@ from unrolled.tasks.label_scores import decided
 from unrolled.tasks.read_labels import ReadLabelTask
 from unrolled.workshop import arguments
 from unrolled.workshop.embedding import line_vectors
+from unrolled.workshop.label_promises import of_probabilities
 from unrolled.workshop.labelling import Pieces, listen, rests, trust
-from unrolled.workshop.number_promises import check_promises
 from unrolled.workshop.promises import Promise
 
 if TYPE_CHECKING:
@@ -235,7 +235,8 @@ class ReadLabelModel(LabelModel):
         rows = self.made_up(count) if file is None else list(islice(self.sources_in(file), count))
         if not rows:
             raise DataError(f"{file}: there is no {self.task.noun} in it.")
-        return check_promises(self, rows)
+        nouns = f"{self.task.noun}s"
+        return of_probabilities(self, rows, self.longer(rows[0]), nouns, several=self.text.several)
 
     # --- on the command line --------------------------------------------------------------------------------------
 

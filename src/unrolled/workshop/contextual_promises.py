@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unrolled.base.errors import DataError
 from unrolled.base.protocol import SPECIALS
-from unrolled.workshop.promises import Promise
+from unrolled.workshop.promises import Promise, near, reloaded
 
 CLOSE = 1e-4
 """How far numbers of vectors may lie apart, each of about 1."""
@@ -28,7 +26,7 @@ def check_promises(model: Any, lines: Sequence[str] | None = None, count: int = 
         _any_order(model, lines, together),
         _any_padding(model, lines, together),
         _one_side(model, lines, together),
-        _saved(model, lines, together),
+        _alike("saved = loaded", [one.vectors for one in reloaded(model).embed(lines)], together),
     ]
 
 
@@ -42,8 +40,7 @@ def random_lines(model: Any, count: int) -> list[str]:
 
 
 def _alike(name: str, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> Promise:
-    gap = max((float(np.abs(one - two).max()) for one, two in zip(found, wanted, strict=True) if two.size), default=0.0)
-    return Promise(name, gap < CLOSE, f"numbers of {len(wanted)} lines' vectors differ by {gap:.1e} at most")
+    return near(name, found, wanted, CLOSE, f"numbers of {len(wanted)} lines' vectors")
 
 
 def _any_order(model: Any, lines: Sequence[str], together: Sequence[np.ndarray]) -> Promise:
@@ -84,11 +81,3 @@ def _one_side(model: Any, lines: Sequence[str], together: Sequence[np.ndarray]) 
         found += [before.vectors[..., :half], behind.vectors[..., half:]]
         wanted += [whole[:middle, :, :half], whole[middle:, :, half:]]
     return _alike("each direction sees its own side alone", found, wanted)
-
-
-def _saved(model: Any, lines: Sequence[str], together: Sequence[np.ndarray]) -> Promise:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        found = [one.vectors for one in type(model).load(place, device=str(model.device)).embed(lines)]
-    return _alike("saved = loaded", found, together)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unrolled.text.series import Series
 from unrolled.workshop.label_promises import CLOSE
-from unrolled.workshop.promises import Promise
+from unrolled.workshop.promises import Promise, reloaded
 
 
 def check_promises(model: Any, series: Sequence[Series] | None = None, count: int = 64) -> list[Promise]:
@@ -27,7 +25,7 @@ def check_promises(model: Any, series: Sequence[Series] | None = None, count: in
         _compare("any padding", [_said(model, [row, max(rows, key=_length)])[0] for row in rows[:16]], together, rows),
         Promise("quantiles do not cross", gaps >= 0, "each is at least the one below it"),
         _compare("the future changes nothing", _said(model, [_changed(model, row) for row in rows]), together, rows),
-        _compare("saved = loaded", _saved(model, rows), together, rows),
+        _compare("saved = loaded", _said(reloaded(model), rows), together, rows),
     ]
 
 
@@ -82,10 +80,3 @@ def _compare(name: str, first: Sequence[np.ndarray], second: Sequence[np.ndarray
 def _spread(one: Series) -> float:
     values = one.values[: one.ends, : len(one.roles.target)]
     return max(float(np.nanstd(values)), 1e-9 * max(1.0, float(np.nanmax(np.abs(values)))))
-
-
-def _saved(model: Any, rows: Sequence[Series]) -> list[np.ndarray]:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        return _said(type(model).load(place, device=str(model.device)), rows)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unrolled.text.drawings import UP, Drawing
-from unrolled.workshop.promises import Promise
+from unrolled.workshop.promises import Promise, near, reloaded
 
 CLOSE = 1e-3
 """Nats by which two ways to the same number may differ."""
@@ -35,13 +33,12 @@ def check_promises(model: Any, drawings: Sequence[Drawing] | None = None, count:
         _compare("any padding", padded, together[:16]),
         _steps(model),
         _mass(model, rows),
-        _compare("saved = loaded", _saved(model, rows), together),
+        _compare("saved = loaded", [one.log_probs for one in reloaded(model).score(rows)], together),
     ]
 
 
 def _compare(name: str, first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Promise:
-    gap = max(float(np.abs(one - two).max()) for one, two in zip(first, second, strict=True))
-    return Promise(name, gap < CLOSE, f"log densities differ by {gap:.1e} at most")
+    return near(name, first, second, CLOSE, "log densities")
 
 
 def _steps(model: Any) -> Promise:
@@ -81,11 +78,3 @@ def _mass(model: Any, rows: Sequence[Drawing]) -> Promise:
             total += float(here.log_density(places).double().exp().sum())
     mass = total * float(side[1] - side[0]) ** 2
     return Promise("a density's mass is 1", abs(mass - 1) < 0.02, f"it sums to {mass:.4f} over the plane")
-
-
-def _saved(model: Any, rows: Sequence[Drawing]) -> list[np.ndarray]:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        again = type(model).load(place, device=str(model.device))
-        return [one.log_probs for one in again.score(rows)]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unrolled.base.errors import DataError
 from unrolled.base.protocol import SPECIALS
-from unrolled.workshop.promises import Promise
+from unrolled.workshop.promises import Promise, near, reloaded
 
 CLOSE = 1e-4
 """How far probabilities may lie apart."""
@@ -23,17 +21,26 @@ def check_promises(model: Any, lines: Sequence[str] | None = None, count: int = 
     lines = random_lines(model, count) if lines is None else list(lines)
     if not any(model.text.tokenizer.encode(line).ids for line in lines):
         raise DataError("selfcheck: no line holds a symbol. Give some text, or no file: then lines are made up.")
-    together = model.probabilities(lines)
-    order = np.random.default_rng(2).permutation(len(lines))
-    turned = model.probabilities([lines[row] for row in order], batch=7)[np.argsort(order)]
-    long = " ".join([max(lines, key=len)] * 4)
-    padded = np.array([model.probabilities([line, long], batch=2)[0] for line in lines[:16]])
+    return of_probabilities(model, lines, " ".join([max(lines, key=len)] * 4), "lines", several=model.text.several)
+
+
+def of_probabilities(model: Any, rows: Sequence[Any], long: Any, nouns: str, *, several: bool = False) -> list[Promise]:
+    """That the probabilities of ``rows`` (``nouns`` they are called) depend on nothing beside them, sum to 1 unless
+    there may be ``several`` answers, and come back with a saved model. ``long``: one that makes others be padded."""
+    together = list(model.probabilities(rows))
+    order = np.random.default_rng(2).permutation(len(rows))
+    turned = list(model.probabilities([rows[row] for row in order], batch=7))
+    padded = [model.probabilities([row, long], batch=2)[0] for row in rows[:16]]
+
+    def compare(name: str, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray] = together) -> Promise:
+        return near(name, found, wanted, CLOSE, "probabilities")
+
     return [
-        _compare("batch of 1 = batch of N", model.probabilities(lines, batch=1), together),
-        _compare("any order of lines", turned, together),
-        _compare("any padding", padded, together[:16]),
-        _sums(model, together),
-        _compare("saved = loaded", _saved(model, lines), together),
+        compare("batch of 1 = batch of N", model.probabilities(rows, batch=1)),
+        compare(f"any order of {nouns}", [turned[place] for place in np.argsort(order)]),
+        compare("any padding", padded, together[:16]),
+        _are_probabilities(together, several=several),
+        compare("saved = loaded", reloaded(model).probabilities(rows)),
     ]
 
 
@@ -46,22 +53,10 @@ def random_lines(model: Any, count: int) -> list[str]:
     return [model.text.tokenizer.decode(row) or "a" for row in ids]
 
 
-def _compare(name: str, first: np.ndarray, second: np.ndarray) -> Promise:
-    gap = float(np.abs(first - second).max())
-    return Promise(name, gap < CLOSE, f"probabilities differ by {gap:.1e} at most")
-
-
-def _sums(model: Any, found: np.ndarray) -> Promise:
-    if model.text.several:
-        inside = bool(((found >= 0) & (found <= 1)).all())
-        return Promise("probabilities are probabilities", inside, "each label's own, in [0, 1]")
-    gap = float(np.abs(found.sum(axis=1) - 1).max())
-    return Promise("probabilities are probabilities", gap < CLOSE, f"they sum to 1 within {gap:.1e}")
-
-
-def _saved(model: Any, lines: Sequence[str]) -> np.ndarray:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        found: np.ndarray = type(model).load(place, device=str(model.device)).probabilities(lines)
-    return found
+def _are_probabilities(found: Sequence[np.ndarray], *, several: bool) -> Promise:
+    name = "probabilities are probabilities"
+    if several:
+        inside = all(bool(((one >= 0) & (one <= 1)).all()) for one in found)
+        return Promise(name, inside, "each label's own, in [0, 1]")
+    gap = max(float(np.abs(one.sum(axis=-1) - 1).max()) for one in found)
+    return Promise(name, gap < CLOSE, f"they sum to 1 within {gap:.1e}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from unrolled.base.errors import DataError
 from unrolled.base.protocol import SPECIALS
 from unrolled.tasks.generation import lead_in
 from unrolled.tasks.language_scores import log_probs
-from unrolled.workshop.promises import Promise
+from unrolled.workshop.promises import Promise, reloaded
 
 LENGTH = 20
 """Symbols by which each text is continued."""
@@ -38,7 +36,7 @@ def check_promises(model: Any, lines: Sequence[str] | None = None, count: int = 
         ),
         _steps(model, lines, together),
         _pieces(model, lines),
-        _saved(model, lines, argmax, together),
+        _compare("saved = loaded", reloaded(model).continuations(lines, argmax), together),
     ]
 
 
@@ -98,11 +96,3 @@ def _pieces(model: Any, lines: Sequence[str]) -> Promise:
                 parts.append(found)
     gap = float((torch.cat(parts, 1) - once).abs().max())
     return Promise("pieces with the state carried = whole text", gap < 1e-3, f"they differ by {gap:.1e} at most")
-
-
-def _saved(model: Any, lines: Sequence[str], search: Any, together: Sequence[Any]) -> Promise:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        found = type(model).load(place, device=str(model.device)).continuations(lines, search)
-    return _compare("saved = loaded", found, together)

@@ -11,7 +11,7 @@ import numpy as np
 
 from unrolled.base.errors import DataError
 from unrolled.data.vectors import read_vectors, write_vectors
-from unrolled.workshop.promises import Promise
+from unrolled.workshop.promises import Promise, reloaded
 
 CLOSE = 1e-5
 
@@ -29,7 +29,7 @@ def check_promises(model: Any, lines: Sequence[str] | None = None, count: int = 
     return [
         _same("any order of words", back, together),
         _cosines(model, words, together),
-        _same("saved = loaded", _saved(model, words), together),
+        _same("saved = loaded", reloaded(model).predict(words), together),
         _written(model),
     ]
 
@@ -51,13 +51,6 @@ def _cosines(model: Any, words: Sequence[str], found: Sequence[Any]) -> Promise:
             lengths = np.linalg.norm(one) * np.linalg.norm(two)
             gap = max(gap, abs(cosine - one @ two / lengths) if lengths else abs(cosine))
     return Promise("cosines are the vectors'", gap < CLOSE, f"they differ by {gap:.1e} at most")
-
-
-def _saved(model: Any, words: Sequence[str]) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        return type(model).load(place, device=str(model.device)).predict(words)
 
 
 def _written(model: Any) -> Promise:

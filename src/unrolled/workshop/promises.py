@@ -25,6 +25,18 @@ class Promise(NamedTuple):
     detail: str
 
 
+def reloaded(model: Any) -> Any:
+    """The model as it comes back when it is saved and loaded, on its device."""
+    with tempfile.TemporaryDirectory() as folder:
+        return type(model).load(model.save(Path(folder) / "model"), device=str(model.device))
+
+
+def near(name: str, found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], most: float, what: str) -> Promise:
+    """That two ways to the same arrays lead less than ``most`` apart; ``what``: what their numbers are called."""
+    gap = max((float(np.abs(one - two).max()) for one, two in zip(found, wanted, strict=True) if two.size), default=0.0)
+    return Promise(name, gap < most, f"{what} differ by {gap:.1e} at most")
+
+
 def check_promises(model: Any, lines: Sequence[Any]) -> list[Promise]:
     """Every promise of a ``model`` (a pipeline.Writer) on ``lines``, its sources."""
     lines = list(lines)
@@ -122,9 +134,5 @@ def _step_is_whole_pass(model: Any, together: list[Any]) -> Promise:
 
 
 def _saved_is_loaded(model: Any, lines: list[Any], together: list[Any]) -> Promise:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        again = type(model).load(place, device=str(model.device))
-        found = again.translations(lines, again.searching(beam=1), batch=len(lines))
-    return _compare("saved = loaded", found, together)
+    found = reloaded(model)
+    return _compare("saved = loaded", found.translations(lines, found.searching(beam=1), batch=len(lines)), together)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unrolled.base.protocol import SPECIALS
-from unrolled.workshop.promises import Promise
+from unrolled.workshop.promises import Promise, near, reloaded
 
 CLOSE = 1e-4
 """How far probabilities may lie apart."""
@@ -33,7 +31,7 @@ def check_promises(model: Any, sentences: Sequence[Sequence[str]] | None = None,
         _compare("any padding", padded, together[:16]),
         _sums(together),
         _legal(model, given),
-        _compare("saved = loaded", _saved(model, given), together),
+        _compare("saved = loaded", reloaded(model).marginals(given), together),
     ]
 
 
@@ -45,8 +43,7 @@ def random_sentences(model: Any, count: int) -> list[list[str]]:
 
 
 def _compare(name: str, first: Found, second: Found) -> Promise:
-    gap = max((float(np.abs(one - other).max()) for one, other in zip(first, second, strict=True)), default=0.0)
-    return Promise(name, gap < CLOSE, f"probabilities differ by {gap:.1e} at most")
+    return near(name, first, second, CLOSE, "probabilities")
 
 
 def _sums(found: Found) -> Promise:
@@ -61,11 +58,3 @@ def _legal(model: Any, sentences: Sequence[Sequence[str]]) -> Promise:
     for row in model.predict(sentences):
         tags.spans(row)  # DataError where one does not
     return Promise(name, True, f"{len(sentences)} sentences of {tags.scheme}")
-
-
-def _saved(model: Any, sentences: Sequence[Sequence[str]]) -> Found:
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "model"
-        model.save(place)
-        found: Found = type(model).load(place, device=str(model.device)).marginals(sentences)
-    return found
