@@ -79,12 +79,11 @@ __all__ = [
 ]
 
 
-def load(folder: str, *, device: str = "auto", precision: str = "float32") -> Model:
-    """A saved model, on any device (``auto``: a GPU where there is one), its searches in that precision: ``float32``,
-    or ``bfloat16``, which is faster for many lines where the device computes it."""
+def load(folder: str, *, device: str = "auto") -> Model:
+    """A saved model, on any device (``auto``: a GPU where there is one)."""
     from unrolled.pipeline import load as opened
 
-    return opened(folder, device=device, precision=precision)
+    return opened(folder, device=device)
 
 
 class _Front(ModuleType):

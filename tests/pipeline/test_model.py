@@ -86,7 +86,7 @@ def test_searches_run_in_bfloat16_where_asked(trained, run, tmp_path, monkeypatc
 
     monkeypatch.setattr(precision, "has_bfloat16", lambda _device: True)
     lines = [line.split("\t")[0] for line in trained.valid.read_text().splitlines()[:5]]
-    model, half = unrolled.load(trained.folder), unrolled.load(trained.folder, precision="bfloat16")
+    model, half = unrolled.load(trained.folder), unrolled.load(trained.folder).computing("bfloat16")
     assert half.engine.precision == "bfloat16" and model.engine.precision == "float32"
     assert half.network.state_dict().keys() == model.network.state_dict().keys()
     assert {one.dtype for one in half.network.parameters()} == {torch.float32}
@@ -105,7 +105,7 @@ def test_searches_run_in_bfloat16_where_asked(trained, run, tmp_path, monkeypatc
     assert wrong.code == 2 and "precision: 'half' was given. Give float32 or bfloat16." in wrong.err
     monkeypatch.setattr(precision, "has_bfloat16", lambda _device: False)
     with pytest.raises(SettingsError, match=r"precision: bfloat16 was given, but the device 'cpu' .* has no bfloat16"):
-        unrolled.load(trained.folder, precision="bfloat16")
+        unrolled.load(trained.folder).computing("bfloat16")
 
 
 def test_a_task_without_a_search_refuses_a_precision(tmp_path):
@@ -114,4 +114,4 @@ def test_a_task_without_a_search_refuses_a_precision(tmp_path):
     settings = {"model": {"embedding_size": 4}, "train": {"steps": 2, "epochs": None}}
     unrolled.train(tmp_path / "rows.tsv", task="classify", settings=settings, out=tmp_path / "model", quiet=True)
     with pytest.raises(UsageError, match=r"bfloat16 was given, and it is searches .* of the task 'classify' searches"):
-        unrolled.load(tmp_path / "model", precision="bfloat16")
+        unrolled.load(tmp_path / "model").computing("bfloat16")

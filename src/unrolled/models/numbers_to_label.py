@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
@@ -50,8 +50,6 @@ class NumbersToLabel(Labelling):
             )
         super().__init__(labels, several, built, {"kind": "mean"} if each else pooling, dropout, class_weights)
         self.each = each
-        if each:
-            self.output = nn.Linear(built.output_size, labels)
         self.front = read
 
     def read(self, given: Tensor, mask: Tensor) -> Looked:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unrolled.pipeline.given_files import images_in, larger, noise, paths_or_arrays
+from unrolled.pipeline.given_files import images_in, larger, noise
 from unrolled.pipeline.model import TRAINED
-from unrolled.pipeline.read_labels import ReadLabelModel, Rested
+from unrolled.pipeline.read_labels import FileLabelModel, Rested
 from unrolled.tasks.images import Images
 from unrolled.workshop.labelling import Pieces
 from unrolled.workshop.looking import tiles
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @TRAINED.register("images")
-class ImageClassifier(ReadLabelModel):
+class ImageClassifier(FileLabelModel):
     """A trained model of labels of images: ``predict``, ``probabilities``, ``evaluate``, ``explain``, ``embed``.
 
     An image is the path of a file, or an array [height, width] or [height, width, 1, 3 or 4] of whole numbers from 0 to
@@ -35,10 +35,6 @@ class ImageClassifier(ReadLabelModel):
     columns = ("image", "label")
     part = "region"
     example = "images.tsv"
-
-    def read(self, verb: str, sources: Any) -> list[np.ndarray]:
-        found: list[np.ndarray] = self.text.source.read(paths_or_arrays(verb, "images", "image", sources))
-        return found
 
     def sources_in(self, file: str) -> Iterator[str]:
         return images_in(file, self.task.adapt)

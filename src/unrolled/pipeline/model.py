@@ -91,7 +91,7 @@ class Model(ABC):
 
         self.plan = plan
         self.task: Task[Any] = TASKS.build(plan.settings["task"])
-        self.task.told(plan.settings)
+        self.task.heed(plan.settings)
         self.text: Any = text
         self.device = choose_device(device, "--device:")
         self.network: Any = network.to(self.device).eval()
@@ -242,13 +242,13 @@ class Model(ABC):
         return save(place, self.plan, self.text, self.network, self.scores, self.record)
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto", precision: str = "float32") -> Self:
-        """A saved model, on any device, `computing` in that precision.
+    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
+        """A saved model, on any device.
 
         DataError names the file that is missing or damaged; nothing is unpickled. Of ``Model`` itself any task's; of a
         task's class, UsageError for a model of another one.
         """
-        found = load(folder, device=device, precision=precision)
+        found = load(folder, device=device)
         if not isinstance(found, cls):
             raise UsageError(f"{folder}: a model of the task '{found.kind}', no {cls.__name__}. Use unrolled.load.")
         return found
@@ -258,8 +258,8 @@ TRAINED: Registry[Model] = Registry("trained model")
 """The class of a trained model, by its task."""
 
 
-def load(folder: str | Path, *, device: str = "auto", precision: str = "float32") -> Model:
-    """A saved model of any task, on any device (``auto``: a GPU where there is one); see `Model.computing`."""
+def load(folder: str | Path, *, device: str = "auto") -> Model:
+    """A saved model of any task, on any device (``auto``: a GPU where there is one)."""
     from unrolled.ship.folder import read
     from unrolled.tasks.scores import Score
 
@@ -274,7 +274,7 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "float32"
     model.scores = [Score(**score) for score in saved.scores.get("scores", [])]
     model.scores = [one._replace(value=math.nan) if one.value is None else one for one in model.scores]
     model.record = dict(saved.scores.get("record", {}))
-    return model.computing(precision)
+    return model
 
 
 def _fill(network: nn.Module, tensors: Mapping[str, Any], folder: Path) -> None:

@@ -12,11 +12,12 @@ import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
 from unrolled.data.parts import Part
+from unrolled.pipeline.given_files import paths_or_arrays
 from unrolled.pipeline.labelling import Answer, LabelModel
 from unrolled.pipeline.model import Shown
 from unrolled.pipeline.numbered import Named, nth
 from unrolled.tasks.label_scores import decided
-from unrolled.tasks.read_labels import ReadLabelTask
+from unrolled.tasks.read_labels import FileLabelTask, ReadLabelTask
 from unrolled.workshop import arguments
 from unrolled.workshop.embedding import line_vectors
 from unrolled.workshop.label_promises import of_probabilities
@@ -275,3 +276,14 @@ class ReadLabelModel(LabelModel):
 
     example = "signals.ts"
     """A file of sources, in messages."""
+
+
+class FileLabelModel(ReadLabelModel):
+    """A trained model of a `FileLabelTask`: a source is the path of a file, or an array."""
+
+    task: FileLabelTask
+
+    def read(self, verb: str, sources: Any) -> list[np.ndarray]:
+        given = paths_or_arrays(verb, self.task.unit, self.task.noun, sources)
+        found: list[np.ndarray] = self.text.source.read(given)
+        return found

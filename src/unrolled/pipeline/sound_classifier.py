@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unrolled.data.parts import Part
-from unrolled.pipeline.given_files import checked, paths_or_arrays, recordings_in, tones
+from unrolled.pipeline.given_files import checked, recordings_in, tones
 from unrolled.pipeline.model import TRAINED
-from unrolled.pipeline.read_labels import ReadLabelModel, Rested
+from unrolled.pipeline.read_labels import FileLabelModel, Rested
 from unrolled.tasks.sounds import Sounds
 from unrolled.workshop.hearing import pieces_of
 from unrolled.workshop.labelling import Pieces, stretches
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @TRAINED.register("sounds")
-class SoundClassifier(ReadLabelModel):
+class SoundClassifier(FileLabelModel):
     """A trained model of labels of recordings: ``predict``, ``probabilities``, ``evaluate``, ``explain``, ``embed``.
 
     A recording is a path, or an array [samples] at the model's rate: numbers from -1 to 1, or whole ones of 16 bits.
@@ -35,10 +35,6 @@ class SoundClassifier(ReadLabelModel):
     columns = ("sound", "label")
     part = "moment"
     example = "recordings.tsv"
-
-    def read(self, verb: str, sources: Any) -> list[np.ndarray]:
-        found: list[np.ndarray] = self.text.source.read(paths_or_arrays(verb, "recordings", "recording", sources))
-        return found
 
     def sources_in(self, file: str) -> Iterator[str]:
         return recordings_in(file, self.task.adapt, self.text.source)

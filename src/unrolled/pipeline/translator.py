@@ -164,7 +164,7 @@ class Translator(Writer):
         ``ensemble``: of this model `joined` with others, all `computing` in that ``precision``; alignments are its own,
         and the model to ``compare`` is as it is.
         """
-        model = self.with_(ensemble, precision)
+        model = self.alongside(ensemble, precision)
         found, given, outputs = model.judged(part, beam=beam, compare=compare, score=score, references=references)
         more = dict(found.tables)
         if by_length:

@@ -144,7 +144,7 @@ class Writer(Model):
         found.engine = Ensemble([self.engine, *(one.engine for one in cast("Sequence[Writer]", others))])
         return found
 
-    def with_(self, ensemble: Sequence[Model] | None, precision: str) -> Self:
+    def alongside(self, ensemble: Sequence[Model] | None, precision: str) -> Self:
         """This model `joined` with others, all of them `computing` in one precision."""
         return self.computing(precision).joined([one.computing(precision) for one in ensemble or ()])
 
@@ -236,7 +236,7 @@ class Writer(Model):
     ) -> Iterator[Shown]:
         """One result a source in ``file``, in order; ``ensemble``: of this model `joined` with others, all `computing`
         in that ``precision``."""
-        model = self.with_(ensemble, precision)
+        model = self.alongside(ensemble, precision)
         given = {
             "kind": search, "beam": beam, "nbest": nbest, "length_penalty": length_penalty,
             "coverage_penalty": coverage_penalty, "min_length": min_length, "max_length": max_length,
@@ -273,7 +273,7 @@ class Writer(Model):
     ) -> Evaluated:
         """Scores of the outputs; against another model; ``ensemble``: of this model `joined` with others, all
         `computing` in that ``precision``, the one to ``compare`` as it is."""
-        model = self.with_(ensemble, precision)
+        model = self.alongside(ensemble, precision)
         return model.judged(part, beam=beam, compare=compare, score=score, references=references)[0]
 
     def judged(

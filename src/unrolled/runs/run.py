@@ -73,7 +73,7 @@ class Run:
         unsized = TASKS[task_of(layers) or USUAL_TASK].unsized  # type: ignore[attr-defined]
         first = plan(layers if resumed else [("sized", unsized), *layers])
         self.task: Task[Any] = TASKS.build(first.settings["task"])
-        self.task.told(first.settings)
+        self.task.heed(first.settings)
         self.tables: Tables = open_sources(tables, self.task, first.settings["data"])
         self.said += self.tables.said
         if resume and not place.has_checkpoint(self.out):

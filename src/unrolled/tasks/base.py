@@ -151,7 +151,7 @@ class Task(ABC, Generic[T]):
         """Settings of the task itself that the head of the training table tells, and what to say of them."""
         return {}, []
 
-    def told(self, settings: Mapping[str, Any]) -> None:
+    def heed(self, settings: Mapping[str, Any]) -> None:
         """Takes note of what other sections of a whole settings tree say of how rows are read."""
 
     def refuse(self, table: Table) -> None:

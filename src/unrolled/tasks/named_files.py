@@ -38,7 +38,7 @@ def labels_beside(table: Table, kind: str) -> int | None:
     return None if found == files else found
 
 
-def told(table: Table, kind: str) -> str | None:
+def recognised(table: Table, kind: str) -> str | None:
     """A sentence about a table that names files of that ``kind`` and has labels of them; None for any other."""
     label = labels_beside(table, kind)
     if label is None:

@@ -14,7 +14,7 @@ from unrolled.data.table import Table
 from unrolled.tasks.base import Batches, Sized
 from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.labelling import Labelled, LabelTask
-from unrolled.tasks.named_files import concluded, labelled, refuse_label, told
+from unrolled.tasks.named_files import concluded, labelled, recognised, refuse_label
 from unrolled.tasks.numbers import files_mark, held_out, learnt, number_rows
 from unrolled.text.readers import ReadLabels
 
@@ -111,7 +111,7 @@ class FileLabelTask(ReadLabelTask):
 
     @classmethod
     def recognises(cls, table: Table) -> str | None:
-        return told(table, cls.files)
+        return recognised(table, cls.files)
 
     @classmethod
     def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
@@ -120,7 +120,7 @@ class FileLabelTask(ReadLabelTask):
     def adapt(self, table: Table) -> Table:
         return labelled(table, self.files, self.label, bare=self.bare)
 
-    def told(self, settings: Mapping[str, Any]) -> None:
+    def heed(self, settings: Mapping[str, Any]) -> None:
         self.bare = settings["text"]["separator"] is not None
 
     def refuse(self, table: Table) -> None:
