@@ -1,8 +1,8 @@
-"""Sentences a second of a beam search, in batches beside one by one.
+"""Sentences a second of a beam search, in batches beside one by one, and in bfloat16 beside float32.
 
     python -m benchmarks.decoding --json
 
-One thread, float32, in seconds of the processor. A GRU encoder and decoder with additive attention, 512 units, 8,000
+One thread, in seconds of the processor. A GRU encoder and decoder with additive attention, 512 units, 8,000
 symbols, random weights; 1,000 sentences of 11 to 17 symbols, each output as long as its source; beam 5.
 """
 
@@ -40,13 +40,16 @@ def run(stepper: TorchStepper, sentences: list[list[int]], batch: int) -> tuple[
 
 def measure(alone: int) -> dict[str, Any]:
     torch.manual_seed(1)
-    stepper = TorchStepper(Seq2Seq(VOCABULARY, VOCABULARY, embedding_size=EMBEDDING, **MODELS["bahdanau"]))
+    model = Seq2Seq(VOCABULARY, VOCABULARY, embedding_size=EMBEDDING, **MODELS["bahdanau"])
+    stepper, half = TorchStepper(model), TorchStepper(model, precision="bfloat16")
     random = np.random.default_rng(2)
     sentences = [random.integers(4, VOCABULARY, size).tolist() for size in random.integers(*LENGTHS, SENTENCES)]
     some = sentences[:alone]
-    run(stepper, some[:4], 1)
+    for each in (stepper, half):
+        run(each, some[:4], 1)
     together, seconds = run(stepper, sentences, BATCH)
     singly, seconds_alone = run(stepper, some, 1)
+    seconds_half, seconds_half_alone = run(half, sentences, BATCH)[1], run(half, some, 1)[1]
     rates = SENTENCES / seconds, alone / seconds_alone
     same = sum(one.ids == other.ids for one, other in zip(together, singly, strict=False))
     return {
@@ -57,6 +60,8 @@ def measure(alone: int) -> dict[str, Any]:
         "ratio": round(rates[0] / rates[1], 2),
         "demanded": DEMANDED,
         "same_output": f"{same} of {alone}",
+        "bfloat16_ratio_in_batches": round(seconds / seconds_half, 2),
+        "bfloat16_ratio_alone": round(seconds_alone / seconds_half_alone, 2),
     }
 
 

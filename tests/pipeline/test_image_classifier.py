@@ -120,13 +120,12 @@ def test_every_promise_holds_on_made_up_images_and_on_a_file(model, data):
         assert [one.name for one in promises if not one.holds] == []
 
 
-def test_which_of_several_images_is_explained_is_said(model, data):
+def test_which_of_several_images_is_explained_is_said(model, data, run, tmp_path):
     folder, first = data[0] / "test", min(data[1])
-    seen = model.show_explain(str(folder), untrusted=True)
-    assert seen.source_text == first
-    assert seen.text().startswith(f"This is {first}, the first in {folder}; another: {folder}#2\n")
-    assert model.show_explain(first, untrusted=True).note == ""
-    assert model.show_explain(f"{folder}#2", untrusted=True).note == ""
+    model.save(tmp_path / "model")
+    several, one = run("explain", tmp_path / "model", folder, "--no-trust"), run("explain", tmp_path / "model", first)
+    assert f"This is image 1 of {folder}; another: '{folder}#2'." in several.err and "This is" not in one.err
+    assert model.show_explain(str(folder), untrusted=True).source_text == first
 
 
 def test_predict_reads_a_file_a_folder_folders_of_labels_and_a_table(model, data, tmp_path, monkeypatch):

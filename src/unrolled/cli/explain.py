@@ -49,8 +49,11 @@ def explain(
         "word": word,
         "by": by,
     }
-    show, chosen = load(model, device=device).showing("explain", given)
+    opened = load(model, device=device)
+    show, chosen = opened.showing("explain", given)
     found = show(text, **chosen)
+    for sentence in opened.asides:
+        say(sentence)
     if to:
         say(f"written: {found.to(to)}")
     if as_json:

@@ -56,7 +56,8 @@ def generate(
         "top_p": top_p, "bias": bias, "label": label, "to": to, "seed": seed, "precision": precision,
         "stop": [one.replace("\\n", "\n") for one in stop or ()] or None,
     }  # fmt: skip
-    show, chosen = load(model, device=device).showing("generate", given)
+    opened = load(model, device=device)
+    show, chosen = opened.showing("generate", given)
     for one in show(prompt, **chosen):
         if as_json:
             tell_json(one.tree)
@@ -64,3 +65,5 @@ def generate(
             tell(one.text)
         for remark in one.remarks:
             say(remark)
+    for sentence in opened.asides:
+        say(sentence)

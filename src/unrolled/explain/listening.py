@@ -37,7 +37,6 @@ class Listening(Plotted):
     seconds       whether time is in seconds and pitches are in hertz; else frames and channels are counted
     caption       what stands above the picture, instead of what is usual
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
-    note          what is said above it in a terminal
     """
 
     bands: np.ndarray
@@ -52,7 +51,6 @@ class Listening(Plotted):
     answer: str | None = None
     labels: Sequence[str] = ()
     faithfulness: Mapping[str, Measure] | None = None
-    note: str = ""
 
     @property
     def target_text(self) -> str:
@@ -91,7 +89,7 @@ class Listening(Plotted):
         left = max(map(len, names), default=0)
         room = min(max(8, width - left - 10), len(self.bands))
         edges = np.linspace(0, len(self.bands), room + 1).round().astype(int)
-        lines, unit = [self.note] if self.note else [], " s" if self.seconds else ""
+        lines, unit = [], " s" if self.seconds else ""
         for name, row, centre in zip(names, self.weights, self.centres(), strict=True):
             if not row.any():
                 lines.append(f"{name:<{left}} no {'moment' if self.seconds else 'frame'}")

@@ -45,7 +45,6 @@ class Overlay(Plotted):
     label_text    these with their probabilities
     boxes         where the thing that each word means is known to be, or None
     faithfulness  name → Measure: how far the weights can be trusted, or None where it was not measured
-    note          what is said above it in a terminal
     """
 
     pixels: np.ndarray
@@ -60,7 +59,6 @@ class Overlay(Plotted):
     label_text: str = ""
     boxes: Sequence[Box | None] | None = None
     faithfulness: Mapping[str, Measure] | None = None
-    note: str = ""
 
     def __post_init__(self) -> None:
         height, width = self.pixels.shape[:2]
@@ -105,7 +103,7 @@ class Overlay(Plotted):
 
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
         """The grid of each word in shades, as many places as ``width`` allows; then how far to trust it."""
-        lines = [self.note] if self.note else []
+        lines = []
         for place, word in enumerate(self.words):
             step = -(-self.weights.shape[2] // max(1, width - 2))
             grid = self.weights[place][:, ::step]

@@ -30,7 +30,6 @@ class Traces(Plotted):
     names        what the channels are called; nothing: they are numbered from 1
     others       label, probability and weights of further labels, where a sequence may have several
     faithfulness name → Measure: how far the weights can be trusted, or None where it was not measured
-    note         what is said above it in a terminal
     """
 
     frames: np.ndarray
@@ -42,7 +41,6 @@ class Traces(Plotted):
     names: Sequence[str] = ()
     others: Sequence[tuple[str, float, np.ndarray]] = ()
     faithfulness: Mapping[str, Measure] | None = None
-    note: str = ""
 
     def name(self, channel: int) -> str:
         """What channel ``channel`` (from 0) is called."""
@@ -74,7 +72,7 @@ class Traces(Plotted):
     def text(self, width: int = 80, color: Literal["none", "256", "24bit"] = "none") -> str:  # noqa: ARG002
         """A line a channel, and below how much the answer rests on each place; as many places as ``width`` allows."""
         places = np.unique(np.linspace(0, len(self.frames) - 1, max(1, min(width - 12, len(self.frames)))).astype(int))
-        lines = [self.note] if self.note else []
+        lines = []
         for number, channel in enumerate(self.frames[places, :MOST].T):
             low, high = float(channel.min()), float(channel.max())
             steps = np.zeros(len(channel)) if high == low else (channel - low) / (high - low)

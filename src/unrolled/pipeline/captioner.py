@@ -120,7 +120,7 @@ class Captioner(Describer):
     def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Overlay:
         """``line`` is the path of an image, or a table or folder and after a # the number of the image in it:
         ``captions.tsv#3``; ``untrusted`` leaves out how far to trust the picture."""
-        _, image = nth("explain", line, Named("image", "captions.tsv"), self.sources_in)
+        image = nth("explain", line, Named("image", "captions.tsv"), self.sources_in, self.asides)
         return self.explain(image, target, trusted=not untrusted)
 
     def show_evaluate(

@@ -257,7 +257,7 @@ class HandwritingModel(Model):
     def _numbered(self, verb: str, line: str, *, whole: bool = True) -> tuple[Drawing, str]:
         """A drawing and its label: ``line`` is a file and after a # the number of the drawing in it, from 1."""
         named = Named("drawing", "drawings.jsonl")
-        _, row = nth(verb, line, named, lambda file: self._part(file, whole=whole).rows())
+        row = nth(verb, line, named, lambda file: self._part(file, whole=whole).rows(), self.asides)
         return read_drawing(row.fields[0], whole=False), row.fields[1]
 
     def show_explain(self, line: str, *, target: str | None = None) -> Density:

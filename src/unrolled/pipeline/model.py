@@ -96,6 +96,7 @@ class Model(ABC):
         self.device = choose_device(device, "--device:")
         self.network: Any = network.to(self.device).eval()
         self.scores: list[Score] = []
+        self.asides: list[str] = []  # what a verb on the command line has to say beside its result
         self.record: dict[str, Any] = {}  # how it came about: data, time, versions; what the card says
 
     # --- what a task's class gives --------------------------------------------------------------------------------

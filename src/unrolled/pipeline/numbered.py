@@ -18,21 +18,24 @@ class Named(NamedTuple):
     example: str
 
 
-def nth(verb: str, line: str, named: Named, rows: Callable[[str], Iterable[T]]) -> tuple[str, T]:
-    """The file and its row: ``line`` is a file and after a # the number of the row in it, from 1; the first without.
+def nth(verb: str, line: str, named: Named, rows: Callable[[str], Iterable[T]], said: list[str]) -> T:
+    """The row that ``line`` names: a file and after a # the number of the row in it, from 1; the first without, which
+    ``said`` gets a sentence about where there are more.
 
     A file whose own name holds a # is taken as it is. UsageError for what is no number, DataError for a row that there
     is not.
     """
     file, mark, number = line.rpartition("#")
     if not mark or Path(line).exists():
-        file, number = line, "1"
+        file, mark, number = line, "", "1"
     if not number.isdecimal() or int(number) < 1:
         raise UsageError(
             f"{verb}: '{line}': after # the number of a {named.noun} is expected, from 1: {named.example}#3"
         )
-    count = 0
-    for count, row in enumerate(rows(file), start=1):
+    count, given = 0, iter(rows(file))
+    for count, row in enumerate(given, start=1):
         if count == int(number):
-            return file, row
+            if not mark and next(given, None) is not None:
+                said.append(f"This is {named.noun} 1 of {file}; another: '{file}#2'.")
+            return row
     raise DataError(f"{file}: there is no {named.noun} {number} in it, it has {count}.")

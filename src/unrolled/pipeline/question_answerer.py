@@ -260,7 +260,7 @@ class QuestionAnswerer(Model):
     ) -> Highlights | Explanation:
         """``line`` is a file and after a # the number of the question in it, from 1: ``stories.txt#3``."""
         named = Named("question", "stories.txt")
-        _, row = nth("explain", line, named, lambda file: self._table(file).rows())
+        row = nth("explain", line, named, lambda file: self._table(file).rows(), self.asides)
         return self._explained(question_of(row.fields), target, by=by or "words", trusted=not untrusted)
 
     @staticmethod

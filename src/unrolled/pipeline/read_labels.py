@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -265,14 +264,11 @@ class ReadLabelModel(LabelModel):
         return Shown(shown, tree | {"probabilities": dict(one.ranked[:nbest])})
 
     def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Plotted:
-        """``line`` is a file and after a # the number of the source in it, from 1: ``signals.ts#3``, the first without,
-        which it says; ``target`` is a label; ``untrusted`` leaves out how far to trust the picture."""
-        file, source = nth("explain", line, Named(self.task.noun, self.example), self.sources_in)
+        """``line`` is a file and after a # the number of the source in it, from 1: ``signals.ts#3``; ``target`` is a
+        label; ``untrusted`` leaves out how far to trust the picture."""
+        source = nth("explain", line, Named(self.task.noun, self.example), self.sources_in, self.asides)
         found: Plotted = self.explain(source, target, trusted=not untrusted)
-        if file != line or len(list(islice(self.sources_in(file), 2))) < 2:
-            return found
-        which = source if isinstance(source, str) else f"{self.task.noun} 1"
-        return replace(found, note=f"This is {which}, the first in {file}; another: {file}#2")  # type: ignore[type-var]
+        return found
 
     example = "signals.ts"
     """A file of sources, in messages."""

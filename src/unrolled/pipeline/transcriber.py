@@ -121,7 +121,7 @@ class Transcriber(Describer):
 
     def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Listening:
         """``line`` is a recording, or a table or folder and after a # the number of the row in it: ``files.tsv#3``."""
-        _, source = nth("explain", line, Named("recording", "recordings.tsv"), self.sources_in)
+        source = nth("explain", line, Named("recording", "recordings.tsv"), self.sources_in, self.asides)
         return self.explain(source, target, trusted=not untrusted)
 
     def pairs(self, part: Part) -> tuple[list[str], list[str]]:
