@@ -38,7 +38,7 @@ app = typer.Typer(
 
 for command in (demo, check, train, predict, score, evaluate, explain, generate, embed, describe, selfcheck):
     name = command.__name__.rsplit(".", 1)[-1]
-    app.command(name)(getattr(command, name))
+    app.command(name, cls=usage.Verb)(getattr(command, name))
 
 
 @app.callback(invoke_without_command=True)

@@ -53,8 +53,6 @@ def train(
         data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
         test=test, test_source=test_source, test_target=test_target, vectors=vectors,
     )  # fmt: skip
-    if out == "":
-        raise UsageError("--out: '' was given where a folder is expected. Name one, or leave it out.")
     if resume and out is None and not sources.files():
         raise UsageError("--resume: say which run with --out, or repeat its data.")
     if devices > 1 and "WORLD_SIZE" not in os.environ:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from unrolled.base.errors import UsageError, known, nearest
 
@@ -22,6 +22,20 @@ class Verbs(TyperGroup):
         if args and args[0] not in self.commands:
             raise UsageError(f"no command is called '{args[0]}'. {known(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
+
+
+TEXTS = frozenset(["prompt", "features"])
+"""Options that may be empty: texts, and what goes with one."""
+
+
+class Verb(TyperCommand):
+    """A command; an option that is given and empty is refused: no file, model or name is called so."""
+
+    def invoke(self, ctx: Any) -> Any:
+        for option in self.params:
+            if option.param_type_name == "option" and ctx.params.get(option.name) == "" and option.name not in TEXTS:
+                raise UsageError(f"{option.opts[0]}: '' was given. Give a value, or leave the option out.")
+        return super().invoke(ctx)
 
 
 def sentence(error: Any, words: Sequence[str]) -> str:
