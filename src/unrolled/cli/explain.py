@@ -11,7 +11,9 @@ from unrolled.cli import options
 
 def explain(
     model: options.Model,
-    text: Annotated[str, typer.Argument(help="One line of text.")],
+    text: Annotated[
+        str, typer.Argument(help="A line of text; or FILE, or FILE#NUMBER of a row in it, where rows are no lines.")
+    ],
     target: Annotated[str | None, typer.Option(help="Explain this output instead of the model's own.")] = None,
     features: Annotated[
         list[str] | None, typer.Option(help="Features of the text, for a model that reads some; once a column.")
@@ -32,8 +34,8 @@ def explain(
     as_json: options.Json = False,
     device: options.Device = "auto",
 ) -> None:
-    """Show which input words each output word looked at, on which words before it each word of a text rests, or how
-    words lie."""
+    """Show what an output rests on: which words each of its words looked at, from which moments, regions, points or
+    sentences an answer was read, and how far to trust that; or how words lie."""
     from unrolled.cli.output import draw, tell, tell_json
     from unrolled.explain.explanation import check_suffix
     from unrolled.pipeline import load

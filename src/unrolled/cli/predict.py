@@ -15,7 +15,9 @@ from unrolled.cli import options
 
 def predict(
     model: options.Model,
-    file: Annotated[str, typer.Argument(help="Lines to read; - for standard input.")] = "-",
+    file: Annotated[
+        str, typer.Argument(help="Lines, a table, an image or a recording, a folder of them; - for standard input.")
+    ] = "-",
     search: Annotated[str | None, typer.Option(help="argmax, beam or sampling.")] = None,
     beam: Annotated[int | None, typer.Option(help="Prefixes kept a sentence.")] = None,
     nbest: Annotated[int | None, typer.Option(help="Outputs a line: index, score and text, separated by tabs.")] = None,
@@ -47,9 +49,9 @@ def predict(
     device: options.Device = "auto",
     precision: options.Precision = None,
 ) -> None:
-    """Write the model's output for each line; an empty line stays empty.
+    """Write what the model makes of each line, row or file that is given, in order; an empty line stays empty.
 
-    The same tokens come out whatever the batch size, the order of the lines or the padding.
+    The same comes out whatever the batch size, the order or the padding (in bfloat16 but for near ties).
     """
     from unrolled.cli.output import tell, tell_json
     from unrolled.pipeline import load
