@@ -67,6 +67,16 @@ def test_what_looks_like_series(tmp_path):
         assert Forecast.recognises(table_of(tmp_path, text)) is None
 
 
+def test_few_readings_that_come_again_are_no_labels(tmp_path):
+    from unrolled.tasks.classify import Classify
+    from unrolled.tasks.forecast import Forecast
+
+    rows = "".join(f"2024-{1 + day // 28:02d}-{1 + day % 28:02d},{day % 7 + 0.5}\n" for day in range(120))
+    table = table_of(tmp_path, f"date,level\n{rows}")
+    assert "times in the column 'date'" in Forecast.recognises(table)
+    assert Classify.recognises(table) is None
+
+
 def test_days_begin_at_the_users_midnight(tmp_path):
     rows = "".join(f"2024-01-0{1 + hour // 24}T{hour % 24:02d}:00:00+02:00,{hour // 24}\n" for hour in range(72))
     (one,) = read(table_of(tmp_path, f"time,y\n{rows}"), every="1d")

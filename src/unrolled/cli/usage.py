@@ -24,8 +24,8 @@ class Verbs(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-TEXTS = frozenset(["prompt", "features"])
-"""Options that may be empty: texts, and what goes with one."""
+TEXTS = frozenset(["prompt", "features", "target"])
+"""Options that may be empty: texts, as the answer to a question that has none, and what goes with one."""
 
 
 class Verb(TyperCommand):

@@ -15,7 +15,7 @@ from unrolled.data.endings import KINDS
 from unrolled.data.parts import Part
 from unrolled.data.referenced import column_of
 from unrolled.data.sentences import SENTENCES
-from unrolled.data.table import Table, listed
+from unrolled.data.table import Table, is_date, is_number, listed
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
 from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.label_columns import LABELS, MOST_GUESSED, label_by_looks, looks_of
@@ -95,6 +95,8 @@ class Classify(LabelTask[LabelledText]):
             return None
         column = label_by_looks(looks)
         if column is None or len(table.columns) != 2:
+            return None
+        if all(is_date(value) or is_number(value) for value in looks[1 - column]):  # a series, not texts
             return None
         values = listed([value for value, _ in looks[column].most_common()], 4)
         return f"{table.path}: column {column + 1} has {len(looks[column])} different short values ({values})."
