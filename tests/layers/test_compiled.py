@@ -10,8 +10,8 @@ from numba.core.dispatcher import Dispatcher
 
 from unrolled.layers import Recurrent
 from unrolled.layers.kernels import choose, compiled, layer
+from unrolled.layers.kernels.compiled import functions, products, scalars
 from unrolled.layers.kernels.compiled import lstm as loops
-from unrolled.layers.kernels.compiled import products, rows, scalars
 from unrolled.layers.kernels.compiled.arrays import array, held
 
 if not all(map(compiled.product_found, (torch.float32, torch.float64, torch.bfloat16))):
@@ -97,17 +97,19 @@ OPTIONS = [
     {"kind": "elman"},
     *({"kind": "gru", "reset": reset, **option} for reset in ("before", "after") for option in ({}, {"zoneout": 0.3})),
     {"kind": "lstm", "peephole": "full", "coupled": True},
-    {"kind": "lstm", "peephole": "diagonal", "projection_size": 3, "zoneout": 0.3},
+    {"kind": "lstm", "peephole": "diagonal", "projection_size": 5, "zoneout": 0.3},
     {"kind": "lstm", "recurrent_dropout": 0.3},
 ]
 
 
+@pytest.mark.parametrize("size", [5, 32])  # 32: the weights are whole tiles
 @pytest.mark.parametrize("cell", OPTIONS, ids=lambda cell: "-".join(map(str, cell.values())))
-def test_in_bfloat16_values_and_gradients_stay_near_float32(cell, monkeypatch):
+def test_in_bfloat16_values_and_gradients_stay_near_float32(cell, size, monkeypatch):
     for module in (choose, layer):  # however few rows
         monkeypatch.setattr(module, "step_type", lambda cell, x, order, path: choose.product_type(x))
     torch.manual_seed(4)
-    network = Recurrent(3, cell={**cell, "hidden_size": 5}, layers=2, bidirectional=True)
+    cell = {**cell, "projection_size": size} if "projection_size" in cell else cell
+    network = Recurrent(3, cell={**cell, "hidden_size": size}, layers=2, bidirectional=True)
     network.path = "compiled"
     x, mask = torch.randn(3, 8, 3), torch.arange(8) < torch.tensor([[8], [5], [2]])
     found = []
@@ -132,20 +134,20 @@ def test_a_weight_that_is_no_number_shows_in_the_output(kind):
 
 
 def test_machine_code_is_kept_until_any_of_the_modules_changes(monkeypatch):
-    assert loops.forward._cache._cache_file._source_stamp[1] == rows.SOURCE
-    monkeypatch.setattr(rows, "SOURCE", "changed")
+    assert loops.forward._cache._cache_file._source_stamp[1] == functions.SOURCE
+    monkeypatch.setattr(functions, "SOURCE", "changed")
 
     def double(x):
         return 2 * x
 
-    kept = rows.loop_function(double)
+    kept = functions.loop_function(double)
     assert kept(3) == 6
     assert kept.stats.cache_misses
-    again = rows.loop_function(double)
+    again = functions.loop_function(double)
     assert again(3) == 6
     assert again.stats.cache_hits
-    monkeypatch.setattr(rows, "SOURCE", "changed again")
-    anew = rows.loop_function(double)
+    monkeypatch.setattr(functions, "SOURCE", "changed again")
+    anew = functions.loop_function(double)
     assert anew(3) == 6
     assert anew.stats.cache_misses
     assert not anew.stats.cache_hits
@@ -156,4 +158,4 @@ def test_without_a_folder_to_write_it_is_made_in_every_process(monkeypatch):
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(Dispatcher, "enable_caching", refuse)
-    assert rows.loop_function(lambda x: 2 * x)(3) == 6
+    assert functions.loop_function(lambda x: 2 * x)(3) == 6

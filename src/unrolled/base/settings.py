@@ -8,9 +8,12 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import SettingsError, known
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Tree = dict[str, Any]
 
@@ -55,13 +58,21 @@ def check(annotation: Any, value: Any, where: str) -> Any:
             return owner.complete(value, where)
     if isinstance(value, bool) and not _takes_bool(annotation):
         raise SettingsError(f"[{where}] {_yaml(value)} was given where {_words(annotation)} is expected.")
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(annotation, config={"allow_inf_nan": False}).validate_python(value)
+        return _adapter(annotation).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
         raise SettingsError(f"[{where}] {_short(value)} was given; {reason[0].lower()}{reason[1:]}.") from None
+
+
+@cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    """What checks values of an annotated type; making it takes longer than a step of a search."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(annotation, config={"allow_inf_nan": False})
 
 
 def _short(value: Any) -> str:

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from unrolled.layers import Embedding
 from unrolled.layers.cells.checks import product_type
+from unrolled.layers.kernels.tiled import TiledWeight
 from unrolled.layers.loss import ROUND, linear_cross_entropy
 
 
@@ -43,7 +44,8 @@ class Output(nn.Module):
         """Logits [n, vocabulary] of ``hidden`` [n, size]."""
         if self.projection is not None:
             hidden = self.projection(hidden)
-        if product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling() or len(hidden) % ROUND == 0:
+        even = len(hidden) % ROUND == 0 or isinstance(self.weight, TiledWeight)
+        if product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling() or even:
             return functional.linear(hidden, self.weight, self.bias)
         rows = len(hidden)
         filled = functional.pad(hidden, (0, 0, 0, -rows % ROUND))

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 
 from unrolled.base.protocol import Candidates, State
+from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels.tiled import lay_out
+from unrolled.layers.likeliest import likeliest
 from unrolled.models.writing import Writing
 
 Precision = Literal["float32", "bfloat16"]
@@ -20,9 +23,10 @@ Precision = Literal["float32", "bfloat16"]
 class TorchStepper:
     """Drives ``model`` for a search, in evaluation mode, on ``device`` (None: where the model is).
 
-    ``precision`` is that of products. In ``bfloat16`` a copy of the model is driven whose matrices are so: about half
-    the time where many rows go together, none gained where one goes alone, and what a row gives may depend on the
-    others in its last bits, so that near ties can fall the other way. Log-probabilities are float32 in both.
+    ``precision`` is that of products. In ``bfloat16`` a copy of the model is driven: on a processor with tile registers
+    one whose matrices are laid out in them, and all but their products is float32; elsewhere one whose matrices are
+    bfloat16, under autocast. What a row gives may depend on the others in its last bits, so that near ties can fall the
+    other way. Log-probabilities are float32 in both.
 
     Implements `unrolled.base.protocol.Stepper`. States are tuples of torch tensors; a search hands them back untouched.
     """
@@ -32,23 +36,23 @@ class TorchStepper:
     ) -> None:
         self.model = model.eval() if device is None else model.to(device).eval()
         self.precision = precision
-        if precision == "bfloat16":
-            self.model = halved(self.model)
         self.device = next(model.parameters()).device
+        self._tiled = precision == "bfloat16" and self.device.type == "cpu" and compiled.tiles_found()
+        if precision == "bfloat16":
+            self.model = tiled(self.model) if self._tiled else halved(self.model)
         self.vocabulary_size = model.vocabulary_size
 
     def start(self, ids: np.ndarray, mask: np.ndarray) -> State:
         """Encode ``ids`` int64 [rows, source], or numbers [rows, …]; ``mask`` bool [rows, source], True = real."""
         with self._plainly():
-            return self.model.start(self._tensor(ids), self._tensor(mask))
+            state = self.model.start(self._tensor(ids), self._tensor(mask))
+            return tuple(map(_widened, state)) if self._tiled else state
 
     def step(self, last_ids: np.ndarray, state: State, k: int) -> Candidates:
         """The ``k`` best next symbols of each row, best first, with natural-log probabilities."""
-        with self._plainly():
+        with self._plainly(products=not self._tiled):
             logits, weights, state = self.model.step(self._tensor(last_ids), state)
-            logits = logits.float()
-            ids = logits.topk(min(k, self.vocabulary_size), dim=-1).indices
-            scores = logits.log_softmax(dim=-1).gather(-1, ids)
+            scores, ids = likeliest(logits.float(), k)
             return Candidates(_array(scores), _array(ids), None if weights is None else _array(weights.float()), state)
 
     def select(self, state: State, rows: np.ndarray) -> State:
@@ -60,8 +64,9 @@ class TorchStepper:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     @contextmanager
-    def _plainly(self) -> Iterator[None]:
-        half = self.precision == "bfloat16"
+    def _plainly(self, *, products: bool = True) -> Iterator[None]:
+        """Without gradients, and with torch's ``products`` in the precision that was asked for."""
+        half = products and self.precision == "bfloat16"
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
             yield
 
@@ -74,6 +79,17 @@ def halved(model: Writing) -> Writing:
             parameter.data = parameter.data.to(torch.bfloat16)
         parameter.requires_grad_(False)
     return found
+
+
+def tiled(model: Writing) -> Writing:
+    """A copy of ``model`` over the same weights, whose matrices multiply few rows in bfloat16 through tiles."""
+    found = deepcopy(model, {id(weight): weight for weight in (*model.parameters(), *model.buffers())})
+    lay_out(found)
+    return found
+
+
+def _widened(part: Tensor) -> Tensor:
+    return part.float() if part.dtype is torch.bfloat16 else part
 
 
 def _array(tensor: Tensor) -> np.ndarray:

@@ -18,6 +18,7 @@ from unrolled.layers.kernels.gru import GRUAfter, GRUBefore
 from unrolled.layers.kernels.lstm import LSTMKernel
 from unrolled.layers.kernels.order import Order
 from unrolled.layers.kernels.plain import plain
+from unrolled.layers.kernels.tiled import TiledWeight
 
 Path = Literal["plain", "whole", "compiled", "padded", "packed"]
 
@@ -155,6 +156,8 @@ def step_type(cell: Cell, x: Tensor, order: Order, path: Path) -> torch.dtype:
     (decisions/0010-what-a-step-costs.md).
     """
     dtype = product_type(x)
+    if isinstance(cell.hidden_weight, TiledWeight):
+        return dtype
     rows = order.size / len(order.counts)
     few = 9 if path == "compiled" else 9 + 1.3e6 / cell.hidden_weight.numel()
     return torch.float32 if x.device.type == "cpu" and dtype is torch.bfloat16 and rows < few else dtype

@@ -50,7 +50,12 @@ class ElmanKernel(Kernel):
         copy = self.empty(self.size, self.weight.dtype) if self.reduced else None
         self.output = self.hidden if copy is None else copy
         first = self.output[: self.counts[0]] if self.first is None else self.operand(self.first).contiguous()
-        given = (steps(self.counts, self.fresh), held(self.product.turned[0]), array(first), array(self.hidden))
+        given = (
+            steps(self.counts, self.fresh),
+            held(self.product.turned[0], len(self.counts)),
+            array(first),
+            array(self.hidden),
+        )
         options = (some(copy), None if self.activation == "tanh" else True, outside(self))
         self.step_by_step(
             lambda begin, end: loops.forward(begin, end, *given, *options), self.hidden, self.output, first
@@ -82,7 +87,7 @@ class ElmanKernel(Kernel):
         from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
 
         tensors = (self.hidden, grad_output.contiguous(), hidden, self.grad)
-        given = (steps(self.counts, self.fresh), held(self.weight), *map(array, tensors))
+        given = (steps(self.counts, self.fresh), held(self.weight, len(self.counts)), *map(array, tensors))
         loop: Any = loops.backward
         options = (None if self.activation == "tanh" else True, outside(self))
         self.step_by_step_back(lambda begin, end: loop(begin, end, *given, *options), hidden)

@@ -59,23 +59,26 @@ class GRUKernel(Kernel):
         """The compiled loops."""
 
     @abc.abstractmethod
-    def _weights(self, *, turned: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Of update and reset gate, of the candidate, and of all; ``turned`` for products with the state."""
+    def _weights(self, *, turned: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Of update and reset gate, of the candidate, and of all; ``turned`` for products with the state.
+
+        None for what the loop never multiplies with.
+        """
 
     @abc.abstractmethod
     def _norms(self) -> list[tuple[Norm, Tensor, int]]:
         """For update and reset gate, and for the candidate: the norm, and where it puts its gradient; or nothing."""
 
     def _forward_compiled(self) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, steps
         from unrolled.layers.kernels.compiled.gru import Weights
 
         self.output = self.empty(self.size, self.weight.dtype) if self.reduced else self.hidden
         operand = self.operand(self.first)
-        weights = self._weights(turned=True)
+        weights = each_held(self._weights(turned=True), len(self.counts))
         told = (
             steps(self.counts, self.fresh),
-            Weights(*map(held, weights)),
+            Weights(*weights),
             array(self.first),
             array(operand),
             *self._told(),
@@ -85,13 +88,14 @@ class GRUKernel(Kernel):
         self.step_by_step(lambda begin, end: loop(begin, end, *told), self.total, self.output, operand)
 
     def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, steps
         from unrolled.layers.kernels.compiled.gru import Weights
 
         packed, options = self._told()
+        weights = each_held(self._weights(turned=False), len(self.counts))
         told = (
             steps(self.counts, self.fresh),
-            Weights(*map(held, self._weights(turned=False))),
+            Weights(*weights),
             array(self.first),
             packed,
             array(grad_output.contiguous()),
@@ -191,9 +195,9 @@ class GRUBefore(GRUKernel):
 
         return loops.before, loops.before_back
 
-    def _weights(self, *, turned: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def _weights(self, *, turned: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         parts = [part.turned[0] if turned else part.weights[0] for part in (self.ask, self.recall)]
-        return parts[0], parts[1], self.weight
+        return parts[0], parts[1], None
 
     def _norms(self) -> list[tuple[Norm, Tensor, int]]:
         return [(part.norms[0], part.grad, 0) for part in (self.ask, self.recall) if part.norms]
@@ -284,12 +288,14 @@ class GRUAfter(GRUKernel):
 
         return loops.after, loops.after_back
 
-    def _weights(self, *, turned: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def _weights(self, *, turned: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         n = self.size
         if turned:
             whole = self.product.turned[0]
-            return whole[:, : 2 * n], whole[:, 2 * n :], whole
-        return self.weight[: 2 * n], self.weight[2 * n :], self.weight
+            return whole[:, : 2 * n], whole[:, 2 * n :], None
+        if self.product.norms:
+            return self.weight[: 2 * n], self.weight[2 * n :], None
+        return None, None, self.weight
 
     def _norms(self) -> list[tuple[Norm, Tensor, int]]:
         columns = (0, 2 * self.size)

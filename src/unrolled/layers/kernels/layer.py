@@ -136,7 +136,7 @@ class _Layer(Function):
                     x = own if x is None else x.add_(plan.order.turn(own))
                 gradients += [
                     weight_gradient(((product, projection.x),)) if wanted[0] else None,
-                    total.sum(0, dtype=kernel.work) if wanted[1] else None,
+                    projection.bias_gradient(total) if wanted[1] else None,
                     gain,
                     weight_gradient(kernel.factors()) if wanted[3] else None,
                     kernel.bias_gradient() if wanted[4] else None,

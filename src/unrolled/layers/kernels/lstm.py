@@ -78,14 +78,14 @@ class LSTMKernel(Kernel):
 
     def _forward_compiled(self) -> None:
         from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, steps
 
         hidden = self.first_hidden
         if hidden is None:  # no step sees it
             hidden = self.output.new_empty(self.counts[0], self.output_size)
         early, late = (part.turned if isinstance(part, Full) else None for part in (self.early, self.late))
         projection = None if self.extras.projection is None else self.extras.projection.t()
-        weights = loops.Weights(*map(held, (self.product.turned[0], early, late, projection)))
+        weights = loops.Weights(*each_held((self.product.turned[0], early, late, projection), len(self.counts)))
         self.buffers = (self.total, self.made, self.squashed, self.memory, self.read, self.output)
         packed, options = loops.Packed(*map(array, self.buffers)), self._options()
         given = (
@@ -151,10 +151,10 @@ class LSTMKernel(Kernel):
 
     def _backward_compiled(self, grad_output: Tensor, grad_ends: State) -> None:
         from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, held, outside, some, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, some, steps
 
         early, late = (part.weight if isinstance(part, Full) else None for part in (self.early, self.late))
-        weights = loops.Weights(*map(held, (self.weight, early, late, self.extras.projection)))
+        weights = loops.Weights(*each_held((self.weight, early, late, self.extras.projection), len(self.counts)))
         hidden, memory = grad_ends
         grads = loops.Gradients(array(self.grad), some(self.grad_output), array(hidden), array(memory))
         given = (

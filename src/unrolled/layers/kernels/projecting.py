@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from unrolled.layers.kernels.compiled.rows import Normed
 
 
+STEP = 64
+"""Rows of a product that take about as long as a step of a loop does."""
+
+
 class Projection:
     """W x + b of one direction, or gain · LN(W x) + b over each of ``widths`` gates; an object serves one call.
 
@@ -34,7 +38,7 @@ class Projection:
         if self.gain is None and x.dtype is self.work:
             return torch.addmm(self.bias, x, self.weight.t())
         total = x.new_empty(len(x), len(self.weight), dtype=self.work)
-        told = (array(x), held(self.weight.t()), array(self.bias))
+        told = (array(x), held(self.weight.t(), len(x) // STEP), array(self.bias))
         if self.gain is None:
             loops.project(*told, array(total))
         else:
@@ -54,6 +58,17 @@ class Projection:
         gain = torch.empty_like(self.gain)
         loops.project_normed_back(array(grad.contiguous()), self._norm(), self.widths, array(gain))
         return self.product_grad, gain
+
+    def bias_gradient(self, grad: Tensor) -> Tensor:
+        """The gradient of the bias, in the type of sums, from that of `forward`'s result."""
+        if grad.dtype is not torch.bfloat16:
+            return grad.sum(0, dtype=self.work)
+        from unrolled.layers.kernels.compiled.arrays import array
+        from unrolled.layers.kernels.compiled.projection import sum_rows
+
+        total = grad.new_empty(grad.shape[1], dtype=self.work)
+        sum_rows(array(grad.contiguous()), array(total))
+        return total
 
     def _norm(self) -> Normed:
         from unrolled.layers.kernels.compiled.arrays import array, some

@@ -63,7 +63,7 @@ class Fixed(Decoder):
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
         context, moving = state[: self.held], state[self.held :]
-        hidden, moving = self.recurrent.step(torch.cat((embedded, *context), dim=-1), moving)
+        hidden, moving = self.recurrent.advance(self.recurrent.project(torch.cat((embedded, *context), dim=-1)), moving)
         return Decoded(self.readout((hidden, *context, embedded)), None, (*context, *moving))
 
     def forward(self, embedded: Tensor, state: State) -> Unrolled:

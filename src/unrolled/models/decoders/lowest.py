@@ -69,11 +69,12 @@ class LowestAsks(Decoder):
     def step(self, embedded: Tensor, state: State) -> Decoded:
         memory, looking, lowest, *upper = self._split(state)
         context, weights, looking, _ = self.attention(lowest[0], memory, looking)
-        new = self.cell(torch.cat((embedded, context), dim=-1), lowest)
+        new = self.cell.advance(self.cell.project(torch.cat((embedded, context), dim=-1)), lowest)
         output, ends = new[0], list(new)
         for number, (layer, own) in enumerate(zip(self.upper, upper, strict=True), start=2):
             below = self.dropout(output.unsqueeze(1)).squeeze(1)
-            above, end = cast(Recurrent, layer).step(self.given(below, context), own)
+            recurrent = cast(Recurrent, layer)
+            above, end = recurrent.advance(recurrent.project(self.given(below, context)), own)
             output = above + output if number >= self.first_residual else above
             ends.extend(end)
         return Decoded(self.read(output, context, embedded), weights, (*memory, *looking, *ends))

@@ -8,13 +8,36 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+KINDS: set[type] = {Tensor, Parameter}
+"""The kinds of tensors that have numbers to work on; those that torch.export and the like trace with have none."""
+
 
 def possible(weight: Tensor) -> bool:
-    """Whether compiled loops can multiply with this weight: on a processor whose torch brings the product along.
+    """Whether compiled loops can multiply with this weight: on a processor whose torch brings the product along."""
+    return weight.device.type == "cpu" and type(weight) in KINDS and product_found(weight.dtype)
 
-    A tensor of another kind, as torch.export and the like trace with, has no numbers to work on.
-    """
-    return weight.device.type == "cpu" and type(weight) in (Tensor, Parameter) and product_found(weight.dtype)
+
+@cache
+def tiles_found() -> bool:
+    """Whether this processor has registers for tiles of bfloat16, and compiled code may use them."""
+    if not product_found(torch.bfloat16):
+        return False
+    from unrolled.layers.kernels.compiled.amx import found
+
+    return found()
+
+
+PRODUCTS = 4
+"""From how many products on a weight is laid out for them: that takes as long as about two."""
+
+PAIR = 32
+"""Two tiles side by side: what the sizes of a weight are multiples of."""
+
+
+def tiles_worthwhile(weight: Tensor, products: int) -> bool:
+    """Whether so many products with a matrix are faster in tiles: a bfloat16 one of whole pairs of them."""
+    whole = all(size and size % PAIR == 0 for size in weight.shape)
+    return weight.dtype is torch.bfloat16 and products >= PRODUCTS and whole and tiles_found()
 
 
 @cache

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.layers.kernels.compiled.rows import add, loop_function, row_function
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function
+from unrolled.layers.kernels.compiled.rows import add
 from unrolled.layers.kernels.compiled.scalars import put, tanh
 
 

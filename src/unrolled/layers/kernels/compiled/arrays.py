@@ -9,8 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unrolled.layers.kernels.compiled import PAIR, tiles_worthwhile
 from unrolled.layers.kernels.compiled.products import Matrix
 from unrolled.layers.kernels.compiled.rows import Normed, Outside, Steps
+from unrolled.layers.kernels.compiled.tiles import Tiles, laid_out
+from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
     from unrolled.layers.kernels.base import Kernel
@@ -30,12 +33,21 @@ def some(tensor: Tensor | None) -> Any:
     return None if tensor is None else array(tensor)
 
 
-def held(weight: Tensor | None) -> Matrix | None:
-    """``weight`` [inner, width] of products, or a turned view of one, or None; the caller keeps the tensor."""
+def held(weight: Tensor | None, products: int = 1) -> Matrix | Tiles | None:
+    """``weight`` [inner, width] of so many products, or a turned view of one, or None; the caller keeps the tensor."""
     if weight is None:
         return None
+    if isinstance(weight, TiledWeight) and weight.turned and weight.width % PAIR == 0:
+        return weight.laid_out()
     turned = weight.stride(1) != 1
+    if tiles_worthwhile(weight, products):
+        return laid_out((weight.t() if turned else weight).detach().view(torch.uint16).numpy(), turned)
     return Matrix(weight.data_ptr(), weight.stride(int(turned)), turned)
+
+
+def each_held(weights: Sequence[Tensor | None], products: int) -> list[Matrix | Tiles | None]:
+    """`held`, of several."""
+    return [held(weight, products) for weight in weights]
 
 
 def steps(counts: Sequence[int], fresh: bool) -> Steps:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function
 from unrolled.layers.kernels.compiled.rows import (
     arrive,
     deliver,
@@ -14,9 +15,7 @@ from unrolled.layers.kernels.compiled.rows import (
     hear,
     hear_back,
     last_seen,
-    loop_function,
     rejoin,
-    row_function,
     zone,
     zone_back,
 )

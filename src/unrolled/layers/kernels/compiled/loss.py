@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.layers.kernels.compiled.rows import loop_function, row_function, summing
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function, summing
 from unrolled.layers.kernels.compiled.scalars import exp, put, take
 
 LANES = 64

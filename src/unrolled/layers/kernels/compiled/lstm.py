@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function, step_function
 from unrolled.layers.kernels.compiled.products import multiply
 from unrolled.layers.kernels.compiled.rows import (
     add,
@@ -18,12 +19,9 @@ from unrolled.layers.kernels.compiled.rows import (
     hear,
     hear_back,
     last_seen,
-    loop_function,
     normalise_row,
     normalise_row_back,
     rejoin,
-    row_function,
-    step_function,
     zone,
     zone_back,
 )

@@ -18,6 +18,8 @@ from numba import types
 from numba.extending import overload
 from torch import Tensor
 
+from unrolled.layers.kernels.compiled.tiles import Tiles, multiply_tiles, project_tiles
+
 SYMBOLS = {torch.float32: "sgemm_", torch.float64: "dgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}
 """The general product C ← α A B + β C of each type in BLAS; the last is MKL's own: A and B bfloat16, C float32."""
 
@@ -92,16 +94,47 @@ class Matrix(NamedTuple):
     turned: bool
 
 
+def project(x: Any, weight: Any, bias: Any, out: Any) -> None:
+    """out = x · weight + bias [width]; see `multiply`."""
+    raise TypeError(x)
+
+
+@overload(project)
+def _project(x: Any, weight: Any, bias: Any, out: Any) -> Any:
+    def call(x: Any, weight: Any, bias: Any, out: Any) -> Any:
+        for row in range(len(out)):
+            out[row, :] = bias
+        multiply(x, weight, out, True)
+
+    def call_tiles(x: Any, weight: Any, bias: Any, out: Any) -> Any:
+        project_tiles(x, weight, bias, out)
+
+    return call_tiles if weight.instance_class is Tiles else call
+
+
 def multiply(x: Any, weight: Any, out: Any, keep: bool) -> None:
     """out = x · weight, plus what ``out`` held with ``keep``: x [rows, inner], out [rows, width].
 
-    The columns of x and out lie side by side; rows may lie apart. For bfloat16 x is uint16 and out float32.
+    ``weight`` is a `Matrix` or `Tiles`. The columns of x and out lie side by side; rows may lie apart. For bfloat16 x
+    is uint16 and out float32.
     """
     raise TypeError(x)
 
 
 @overload(multiply)
 def _multiply(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+    if weight is types.none:  # an option's branch that is never taken
+
+        def never(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+            raise RuntimeError("a product was asked for without a weight")
+
+        return never
+    if weight.instance_class is Tiles:
+
+        def call_tiles(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+            multiply_tiles(x, weight, out, keep)
+
+        return call_tiles
     product: Any = {types.uint16: _HALF, types.float32: _SINGLE, types.float64: _DOUBLE}[x.dtype]
 
     def call(x: Any, weight: Any, out: Any, keep: Any) -> Any:

@@ -6,24 +6,31 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.layers.kernels.compiled import products
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function
 from unrolled.layers.kernels.compiled.products import multiply
-from unrolled.layers.kernels.compiled.rows import (
-    add,
-    add_gain,
-    copy,
-    loop_function,
-    moments,
-    normalise,
-    normalise_back,
-)
+from unrolled.layers.kernels.compiled.rows import add, add_gain, copy, moments, normalise, normalise_back
+from unrolled.layers.kernels.compiled.scalars import take
 
 
 @loop_function
 def project(x: Any, weight: Any, bias: Any, total: Any) -> None:
     """total = x · weight + bias; x is in the type of products, bias and total in that of sums."""
-    for row in range(len(total)):
-        copy(bias, total[row])
-    multiply(x, weight, total, True)
+    products.project(x, weight, bias, total)
+
+
+@loop_function
+def sum_rows(grad: Any, total: Any) -> None:
+    """total = Σ over rows of ``grad``, in its own type: the gradient of a bias."""
+    total[:] = 0
+    for row in range(len(grad)):
+        add_taken(total, grad[row])
+
+
+@row_function
+def add_taken(total: Any, x: Any) -> None:
+    for j in range(len(total)):
+        total[j] += take(x, j)
 
 
 @loop_function

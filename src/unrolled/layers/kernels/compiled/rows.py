@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
 from unrolled.layers.cells.norm import EPSILON
+from unrolled.layers.kernels.compiled.functions import row_function, step_function, summing
 from unrolled.layers.kernels.compiled.products import multiply
-from unrolled.layers.kernels.compiled.scalars import FAST, ONE, put, take
-
-row_function = njit(fastmath=FAST, error_model="numpy", forceinline=True)
-"""A function of one row. Its loops read and write few arrays each, or they are not worked on many numbers at once.
-
-It is always put into the loop that calls it. As a function of its own it would be made twice, once for itself and once
-within the loop, and rounded otherwise in each; the process that makes machine code would link the one, a process that
-finds it kept the other, and the same seed would train two different models.
-"""
-
-SOURCE = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
-"""Of all these modules: machine code has in it what it calls from the others."""
-
-
-def loop_function(function: Callable[..., Any]) -> Any:
-    """A function of all rows of all steps; the machine code is kept beside the module, or in the user's cache folder.
-
-    Where neither can be written it is made anew in every process.
-    """
-    compiled: Any = njit(fastmath=FAST, error_model="numpy", nogil=True)(function)
-    try:
-        compiled.enable_caching()
-    except RuntimeError:
-        return compiled
-    kept = compiled._cache._cache_file  # which asks for its own module's age only
-    kept._source_stamp = (kept._source_stamp, SOURCE)
-    return compiled
-
-
-step_function = row_function
-"""A function of the rows of one step. An option that the cell does not have is None, and no code is made for it."""
-
-summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy", forceinline=True)
+from unrolled.layers.kernels.compiled.scalars import ONE, put, take
 
 
 class Steps(NamedTuple):

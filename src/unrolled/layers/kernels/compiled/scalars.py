@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-FAST = {"contract", "nsz"}  # a·b + c as one operation; nothing that would lose a NaN
+from unrolled.layers.kernels.compiled.functions import FAST
 
 F = np.float32
 ONE = F(1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.layers.kernels.compiled.rows import loop_function, row_function, summing
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function, summing
 from unrolled.layers.kernels.compiled.scalars import sigmoid
 from unrolled.models.kernels.word_vectors.plain import BEGIN, LONGEST, SPECIAL
 

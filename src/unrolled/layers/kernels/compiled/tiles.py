@@ -1,0 +1,198 @@
+"""Products of bfloat16 in tile registers (amx.py), faster than a library's where it would lay out a matrix each time.
+
+A loop over time multiplies few rows with the same weight in every step: its tiles are made once for all. What a row of
+a result is does not depend on the rows beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unrolled.layers.kernels.compiled.amx import (
+    BYTES,
+    CLEAR,
+    DEEP,
+    LOAD,
+    MULTIPLY,
+    SHAPES,
+    SIDE,
+    STORE,
+    TILE,
+    configure,
+    found,
+    release,
+    turn_words,
+)
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function
+
+load_0, load_1, load_2, load_3, load_4, load_5, load_6, load_7 = LOAD
+store_0, store_1, store_2, store_3 = STORE
+clear_0, clear_1, clear_2, clear_3 = CLEAR
+multiply_0, multiply_1, multiply_2, multiply_3 = MULTIPLY
+
+GROUP = 1 << 18
+"""Bytes of a weight that all rows are multiplied with before the next ones come."""
+
+FEW = 4 * DEEP
+"""Rows up to which a pair of columns of a weight's tiles stays in the nearest cache for all of them."""
+
+
+class Tiles(NamedTuple):
+    """A weight [inner, width] of products, laid out in tiles: those of 16 columns one after the other, down the rows.
+
+    ``upwards`` [1] is turned in every product, whose columns then come from the other end: the part of a large weight
+    that was read last is still in the cache.
+    """
+
+    numbers: Any  # [width / 16, inner / 32, 16, 16], two numbers of bfloat16 in each uint32
+    upwards: Any
+
+    @property
+    def width(self) -> int:
+        return len(self.numbers) * SIDE
+
+
+def laid_out(weight: Any, turned: bool) -> Tiles:
+    """``weight`` [inner, width], uint16, in tiles; ``turned``: it comes as [width, inner]."""
+    if not found():  # without permission a product ends the process
+        raise RuntimeError("tiles were asked for on a machine without them: ask tiles_worthwhile first")
+    inner, width = weight.shape[::-1] if turned else weight.shape
+    numbers = np.empty((width // SIDE, (inner + DEEP - 1) // DEEP, SIDE, SIDE), np.uint32)
+    (turn if turned else weave)(weight, numbers)
+    return Tiles(numbers, np.zeros(1, np.int64))
+
+
+@loop_function
+def weave(weight: Any, numbers: Any) -> None:
+    """Two rows of ``weight`` side by side; rows that a last tile lacks are zeros."""
+    rows = len(weight)
+    nothing = np.zeros(weight.shape[1], weight.dtype)
+    for pair in range(numbers.shape[1] * SIDE):
+        upper = weight[2 * pair] if 2 * pair < rows else nothing
+        lower = weight[2 * pair + 1] if 2 * pair + 1 < rows else nothing
+        for column in range(len(numbers)):
+            at = SIDE * column
+            _weave_row(upper[at : at + SIDE], lower[at : at + SIDE], numbers[column, pair // SIDE, pair % SIDE])
+
+
+@row_function
+def _weave_row(upper: Any, lower: Any, woven: Any) -> None:
+    for j in range(SIDE):
+        woven[j] = np.uint32(upper[j]) | (np.uint32(lower[j]) << np.uint32(16))
+
+
+@loop_function
+def turn(weight: Any, numbers: Any) -> None:
+    """Rows as columns; the numbers that `weave` puts side by side are so already."""
+    into, stride = numbers.ctypes.data, weight.strides[0]
+    for column in range(len(numbers)):
+        rows = weight.ctypes.data + SIDE * column * stride
+        for tile in range(numbers.shape[1]):
+            turn_words(rows + tile * BYTES, stride, into)
+            into += TILE
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+@loop_function
+def multiply_tiles(x: Any, weight: Any, out: Any, keep: bool) -> None:
+    """out = x · weight, plus what ``out`` held with ``keep``; see `products.multiply`."""
+    into, below = out.ctypes.data, out.strides[0]
+    multiply_at(len(x), x.ctypes.data, x.strides[0], weight, into, below, into if keep else 0, below)
+
+
+@loop_function
+def project_tiles(x: Any, weight: Any, bias: Any, out: Any) -> None:
+    """out = x · weight + bias [width]."""
+    multiply_at(len(x), x.ctypes.data, x.strides[0], weight, out.ctypes.data, out.strides[0], bias.ctypes.data, 0)
+
+
+@loop_function
+def multiply_at(rows: int, x: int, apart: int, weight: Any, out: int, below: int, first: int, first_below: int) -> None:
+    """out = x · weight, plus what stands at the address ``first``: ``rows`` of x at an address, ``apart`` bytes apart.
+
+    Rows of ``out`` are ``below`` and those of ``first`` ``first_below`` bytes apart: 0, and the same is added to all;
+    ``first`` 0, and nothing is. A register takes another shape in as long as many products take; so it does only
+    between groups of columns.
+    """
+    count, deep, _, _ = weight.numbers.shape
+    tiles, pair, pairs = weight.numbers.ctypes.data, 2 * deep * TILE, count // 2
+    blocks, whole = rows // DEEP, rows // DEEP * DEEP
+    size = max(1, GROUP // pair)
+    groups, shape = (pairs + size - 1) // size, 0
+    weight.upwards[0] = 1 - weight.upwards[0]
+    for turned in range(groups):
+        group = groups - 1 - turned if weight.upwards[0] else turned
+        start, columns = group * size, min(size, pairs - group * size)
+        if whole and shape != DEEP:
+            shape = DEEP
+            configure(SHAPES.ctypes.data + shape * BYTES)
+        for step in range(blocks * columns):
+            block, column = (step % blocks, step // blocks) if rows <= FEW else (step // columns, step % columns)
+            row, at = DEEP * block, 2 * BYTES * (start + column)
+            begin = first + row * first_below + at if first else 0
+            tiles_at, out_at = tiles + (start + column) * pair, out + row * below + at
+            _four(x + row * apart, apart, tiles_at, deep, out_at, below, begin, first_below)
+        if rows > whole:
+            if shape != rows - whole:
+                shape = rows - whole
+                configure(SHAPES.ctypes.data + shape * BYTES)
+            for column in range(start, start + columns):
+                at = 2 * BYTES * column
+                begin = first + whole * first_below + at if first else 0
+                x_at, tiles_at, out_at = x + whole * apart, tiles + column * pair, out + whole * below + at
+                if shape > SIDE:
+                    _four(x_at, apart, tiles_at, deep, out_at, below, begin, first_below)
+                else:
+                    _two(x_at, apart, tiles_at, deep, out_at, below, begin, first_below)
+    release()
+
+
+@row_function
+def _four(x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int) -> None:
+    """17 to 32 rows of x, ``apart`` bytes from each other, with two columns of tiles; rows of ``out`` are ``below``."""
+    if first:
+        load_0(first, first_below)
+        load_1(first + BYTES, first_below)
+        load_2(first + SIDE * first_below, first_below)
+        load_3(first + SIDE * first_below + BYTES, first_below)
+    else:
+        clear_0()
+        clear_1()
+        clear_2()
+        clear_3()
+    for k in range(deep):
+        load_4(x + k * BYTES, apart)
+        load_6(tiles + k * TILE, BYTES)
+        multiply_0()
+        load_7(tiles + (deep + k) * TILE, BYTES)
+        multiply_1()
+        load_5(x + SIDE * apart + k * BYTES, apart)
+        multiply_2()
+        multiply_3()
+    store_0(out, below)
+    store_1(out + BYTES, below)
+    store_2(out + SIDE * below, below)
+    store_3(out + SIDE * below + BYTES, below)
+
+
+@row_function
+def _two(x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int) -> None:
+    """1 to 16 rows of x with two columns of tiles."""
+    if first:
+        load_0(first, first_below)
+        load_1(first + BYTES, first_below)
+    else:
+        clear_0()
+        clear_1()
+    for k in range(deep):
+        load_4(x + k * BYTES, apart)
+        load_6(tiles + k * TILE, BYTES)
+        multiply_0()
+        load_7(tiles + (deep + k) * TILE, BYTES)
+        multiply_1()
+    store_0(out, below)
+    store_1(out + BYTES, below)

@@ -1,0 +1,192 @@
+"""Products through tile registers, beside float64; the weights that make them, and what else is done to those."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from unrolled.layers import Recurrent
+from unrolled.layers.kernels import choose, compiled, layer
+from unrolled.layers.kernels.compiled import arrays
+from unrolled.layers.kernels.compiled.arrays import array, held
+from unrolled.layers.kernels.tiled import MOST_ROWS, TiledWeight, lay_out
+
+if not compiled.tiles_found():
+    pytest.skip("this processor has no tile registers (amx_bf16), or the system keeps them", allow_module_level=True)
+
+from unrolled.layers.kernels.compiled import tiles
+
+
+def numbers(*shape):
+    """Random bfloat16 numbers."""
+    return torch.randn(shape).bfloat16()
+
+
+def whole_tiles(most=4):
+    return st.integers(1, most).map(lambda count: 32 * count)
+
+
+@given(st.integers(1, 100), whole_tiles(), whole_tiles(12), st.booleans(), st.booleans(), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_a_product_is_that_of_exact_numbers(rows, inner, width, turned, keep, again):
+    x, weight, before = numbers(rows, inner + 32)[:, :inner], numbers(inner, width), torch.randn(rows, width + 3)
+    wanted = x.double() @ weight.double() + (before[:, :width].double() if keep else 0)
+    made = tiles.laid_out(array(weight.t().contiguous() if turned else weight), turned)
+    for _ in range(1 + again):  # the columns come from the other end the second time
+        out = before.clone()
+        tiles.multiply_tiles(x.view(torch.uint16).numpy(), made, out.numpy()[:, :width], keep)
+    torch.testing.assert_close(out[:, :width].double(), wanted, rtol=1e-6, atol=2e-6 * inner)
+    assert torch.equal(out[:, width:], before[:, width:]), "nothing beside the columns is written"
+
+
+def test_a_bias_is_added_to_every_row():
+    x, weight, bias, out = numbers(45, 64), numbers(64, 96), torch.randn(96), torch.empty(45, 96)
+    tiles.project_tiles(array(x), tiles.laid_out(array(weight), False), bias.numpy(), out.numpy())
+    torch.testing.assert_close(out.double(), x.double() @ weight.double() + bias.double(), rtol=1e-6, atol=1e-5)
+
+
+def test_a_large_weight_is_gone_through_in_groups_of_columns():
+    x, weight, out = numbers(200, 1024), numbers(1024, 640), torch.empty(200, 640)
+    assert 2 * tiles.GROUP < 2 * 1024 * 640
+    tiles.multiply_tiles(array(x), tiles.laid_out(array(weight), False), out.numpy(), False)
+    torch.testing.assert_close(out.double(), x.double() @ weight.double(), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 16, 17, 32, 50])
+def test_a_row_does_not_hang_on_the_rows_beside_it(rows):
+    torch.manual_seed(1)
+    x, made = numbers(130, 64), tiles.laid_out(array(numbers(64, 64)), False)
+    together, some = torch.empty(130, 64), torch.empty(rows, 64)
+    tiles.multiply_tiles(array(x), made, together.numpy(), False)
+    tiles.multiply_tiles(array(x[7 : 7 + rows].contiguous()), made, some.numpy(), False)
+    assert torch.equal(together[7 : 7 + rows], some)
+
+
+def test_without_permission_no_tile_is_made(monkeypatch):
+    monkeypatch.setattr(tiles, "found", lambda: False)
+    with pytest.raises(RuntimeError, match="without them"):
+        tiles.laid_out(array(numbers(32, 32)), False)
+
+
+@pytest.mark.parametrize(
+    "shape, dtype, products, expected",
+    [
+        ((32, 64), torch.bfloat16, 4, True),
+        ((32, 64), torch.bfloat16, 3, False),  # laying out would not pay
+        ((32, 48), torch.bfloat16, 9, False),  # half a pair of tiles
+        ((30, 64), torch.bfloat16, 9, False),
+        ((0, 64), torch.bfloat16, 9, False),
+        ((32, 64), torch.float32, 9, False),
+    ],
+)
+def test_which_weights_are_laid_out_for_a_loop(shape, dtype, products, expected):
+    weight = torch.empty(shape, dtype=dtype)
+    assert compiled.tiles_worthwhile(weight, products) is expected
+    assert isinstance(held(weight, products), tiles.Tiles) is expected
+
+
+CELLS = [
+    {"kind": "elman"},
+    {"kind": "gru"},
+    {"kind": "gru", "reset": "after"},
+    {"kind": "gru", "reset": "after", "layer_norm": True},
+    {"kind": "lstm"},
+    {"kind": "lstm", "peephole": "full"},
+    {"kind": "lstm", "projection_size": 64, "coupled": True},
+]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(map(str, cell.values())))
+def test_a_loop_says_the_same_with_tiles_and_without(cell, monkeypatch):
+    for module in (choose, layer):  # however few rows
+        monkeypatch.setattr(module, "step_type", lambda cell, x, order, path: choose.product_type(x))
+    torch.manual_seed(3)
+    network = Recurrent(32, cell={**cell, "hidden_size": 64}, bidirectional=True)
+    network.path = "compiled"
+    x, mask = torch.randn(40, 9, 32), torch.arange(9) < torch.randint(1, 10, (40, 1))
+    found = []
+    for there in (True, False):
+        if not there:
+            monkeypatch.setattr(arrays, "tiles_worthwhile", lambda weight, products: False)
+        with torch.autocast("cpu", torch.bfloat16):
+            output = network(x, mask).output
+        found.append((output, *torch.autograd.grad(output.float().square().sum(), tuple(network.parameters()))))
+    for ours, library in zip(*found, strict=True):
+        assert (ours - library).norm() <= 4e-3 * library.norm()
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [64, 70])  # 70: the last tiles are filled up
+@pytest.mark.parametrize("shape", [(5,), (40,), (3, 4), (0,)], ids=str)
+def test_a_linear_layer_of_a_tiled_weight(width, shape):
+    weight, bias, x = torch.randn(width, 96), torch.randn(width), torch.randn(*shape, 96)
+    tiled = TiledWeight.of(weight)
+    for added in (None, bias):
+        found = functional.linear(x, tiled, added)
+        assert type(found) is torch.Tensor and found.dtype is torch.float32 and found.shape == (*shape, width)
+        exact = functional.linear(x.bfloat16().double(), weight.bfloat16().double())
+        torch.testing.assert_close(
+            found.double(), exact + (0 if added is None else added.double()), rtol=1e-5, atol=1e-4
+        )
+
+
+def test_other_products_with_a_tiled_weight_and_its_rows():
+    weight, x, total = torch.randn(96, 64), torch.randn(5, 64), torch.randn(5, 32)
+    tiled = TiledWeight.of(weight)
+    rows = tiled[32:64]
+    given, rounded = x.bfloat16().double(), weight.bfloat16().double()
+    exact = given @ rounded[32:64].t()
+    for found, wanted in (
+        (functional.linear(x, rows), exact),
+        (torch.mm(x, rows.t()), exact),
+        (torch.addmm(total, x, rows.t()), exact + total.double()),
+        (
+            functional.linear(x, tiled[64:][:32].to(torch.bfloat16)),
+            x.bfloat16().double() @ weight[64:].bfloat16().double().t(),
+        ),
+    ):
+        torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-4)
+    assert tiled[32:64] is rows and torch.equal(tiled.t().t(), weight)
+
+
+def test_whatever_else_is_done_to_a_tiled_weight_is_done_to_a_plain_one():
+    weight, x = torch.randn(64, 32), torch.randn(4, 64)
+    tiled = TiledWeight.of(weight)
+    for found, wanted in (
+        (tiled[3], weight[3]),
+        (tiled[::2], weight[::2]),
+        (tiled.sum(), weight.sum()),
+        (functional.embedding(torch.tensor([5, 1]), tiled), weight[[5, 1]]),
+        (x @ tiled, x @ weight),
+        (torch.mm(x, tiled), x @ weight),
+        (tiled.double(), weight.double()),
+    ):
+        assert torch.equal(found, wanted)
+    many = torch.randn(MOST_ROWS + 1, 32)
+    assert torch.equal(functional.linear(many, tiled), functional.linear(many, weight))
+    asked = torch.randn(2, 32, requires_grad=True)
+    functional.linear(asked, tiled).sum().backward()
+    torch.testing.assert_close(asked.grad, weight.sum(0).expand(2, 32))
+
+
+def test_a_weight_in_two_places_stays_one_and_others_are_left():
+    module = torch.nn.ModuleDict(
+        {"one": torch.nn.Linear(32, 7), "other": torch.nn.Linear(32, 7), "odd": torch.nn.Linear(9, 7)}
+    )
+    module["other"].weight = module["one"].weight
+    data = module["one"].weight.data_ptr()
+    lay_out(module)
+    assert module["one"].weight is module["other"].weight and isinstance(module["one"].weight, TiledWeight)
+    assert not isinstance(module["odd"].weight, TiledWeight) and not isinstance(module["one"].bias, TiledWeight)
+    assert module["one"].weight.data_ptr() == data, "its numbers are not copied"
+
+
+def test_a_bias_of_another_call_is_another_one():
+    tiled, x = TiledWeight.of(torch.randn(33, 32)), torch.randn(2, 32)
+    first, second = torch.zeros(33), torch.ones(33)
+    torch.testing.assert_close(
+        functional.linear(x, tiled, second) - functional.linear(x, tiled, first), torch.ones(2, 33)
+    )
