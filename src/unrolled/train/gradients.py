@@ -115,21 +115,36 @@ def names(places: Sequence[str], most: int = 8) -> str:
     return ", ".join(places[:most]) + more
 
 
-def clip(gradients: list[Tensor], scale: float, norm: float, most_norm: float | None, most_value: float | None) -> None:
-    """Multiply by ``scale`` (sums become means), in place; then make the norm, ``norm`` after scaling, at most
-    ``most_norm`` (Pascanu et al. 2013, arXiv:1211.5063), and each value at most ±``most_value``."""
-    if most_norm is not None and norm > most_norm:
-        scale *= most_norm / norm
-    torch._foreach_mul_(gradients, scale)
-    if most_value is not None:
-        torch._foreach_clamp_min_(gradients, -most_value)
-        torch._foreach_clamp_max_(gradients, most_value)
+def clip_scale(scale: float, norm: float, most_norm: float | None) -> float:
+    """What gradients are multiplied by: ``scale`` (sums become means), and less where the norm, ``norm`` after scaling,
+    would be above ``most_norm`` (Pascanu et al. 2013, arXiv:1211.5063)."""
+    return scale * most_norm / norm if most_norm is not None and norm > most_norm else scale
 
 
 def step(
-    optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor], rate: float
+    optimizer: torch.optim.Optimizer,
+    parameters: Sequence[nn.Parameter],
+    gradients: list[Tensor],
+    rate: float,
+    scale: float = 1.0,
+    most_value: float | None = None,
 ) -> None:
-    """One step of the optimiser; no gradient is held afterwards."""
+    """One step of the optimiser with ``gradients`` times ``scale``, each value then at most ±``most_value``.
+
+    No gradient is held afterwards. A fused optimiser scales in its own pass over memory, as torch.amp has it do.
+    """
+    fused = getattr(optimizer, "_step_supports_amp_scaling", False) and most_value is None
+    divisor: Tensor | None = getattr(optimizer, "grad_scale", None)
+    if fused and all(gradient.dtype is torch.float32 for gradient in gradients):
+        divisor = gradients[0].new_empty(()) if divisor is None else divisor
+        divisor.fill_(1 / scale)
+    else:
+        divisor = None
+        torch._foreach_mul_(gradients, scale)
+    optimizer.grad_scale = divisor  # type: ignore[attr-defined]
+    if most_value is not None:
+        torch._foreach_clamp_min_(gradients, -most_value)
+        torch._foreach_clamp_max_(gradients, most_value)
     for parameter, gradient in zip(parameters, gradients, strict=True):
         parameter.grad = gradient
     for group in optimizer.param_groups:

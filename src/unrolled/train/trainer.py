@@ -16,7 +16,7 @@ from unrolled.train import checkpoint, in_place, limits, memory, precision, rand
 from unrolled.train.averaging import AVERAGES
 from unrolled.train.corpus import Batches, Corpus, Portion, all_places, given
 from unrolled.train.devices import World, join
-from unrolled.train.gradients import Gradients, LossFunction, clip, names, step
+from unrolled.train.gradients import Gradients, LossFunction, clip_scale, names, step
 from unrolled.train.in_place import Update
 from unrolled.train.interruption import Interruption
 from unrolled.train.optimizers import OPTIMIZERS
@@ -202,8 +202,8 @@ class Trainer:
         loss, norm = total / max(count, 1), norm / max(count, 1)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise self._refusal("loss" if not math.isfinite(loss) else "gradient", portions)
-        clip(gradients, 1 / max(count, 1), norm, self.settings.clip_norm, self.settings.clip_value)
-        step(optimizer, self.gradients.parameters, gradients, learning_rate)
+        scale = clip_scale(1 / max(count, 1), norm, self.settings.clip_norm)
+        step(optimizer, self.gradients.parameters, gradients, learning_rate, scale, self.settings.clip_value)
         return loss, norm, int(count)
 
     def _step_in_place(self, update: Update, learning_rate: float, portions: Sequence[Portion]) -> tuple[float, int]:
