@@ -82,7 +82,7 @@ def test_without_permission_no_tile_is_made(monkeypatch):
 )
 def test_which_weights_are_laid_out_for_a_loop(shape, dtype, products, expected):
     weight = torch.empty(shape, dtype=dtype)
-    assert compiled.tiles_worthwhile(weight, products) is expected
+    assert compiled.tiles_worthwhile(weight.shape, dtype, products) is expected
     assert isinstance(held(weight, products), tiles.Tiles) is expected
 
 
@@ -108,7 +108,7 @@ def test_a_loop_says_the_same_with_tiles_and_without(cell, monkeypatch):
     found = []
     for there in (True, False):
         if not there:
-            monkeypatch.setattr(arrays, "tiles_worthwhile", lambda weight, products: False)
+            monkeypatch.setattr(arrays, "tiles_worthwhile", lambda shape, dtype, products: False)
         with torch.autocast("cpu", torch.bfloat16):
             output = network(x, mask).output
         found.append((output, *torch.autograd.grad(output.float().square().sum(), tuple(network.parameters()))))

@@ -26,10 +26,10 @@ Path = Literal["plain", "whole", "compiled", "padded", "packed"]
 def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     """The fastest path for this cell, input and device.
 
-    ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where there is no padding. ``compiled``: our own loop with a
-    hand-written backward, for every cell and option, as machine code. ``whole``: the same loop as calls of torch, on
-    other devices and where torch brings no product that compiled code could call. ``plain``: the loop as written, for
-    a cell of someone's own. No choice hangs on a number of the input but its lengths.
+    ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where there is no padding and our loop has no tiles. ``compiled``: our
+    own loop with a hand-written backward, for every cell and option, as machine code. ``whole``: the same loop as calls
+    of torch, on other devices and where torch brings no product that compiled code could call. ``plain``: the loop as
+    written, for a cell of someone's own. No choice hangs on a number of the input but its lengths.
     """
     if whole_kernel(cell, order.counts) is None:
         return "plain"
@@ -37,9 +37,12 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():
         return "packed"
     on_processor = x.device.type == "cpu" and torch.backends.mkldnn.is_available() and dtype is not torch.float64
-    if type(cell) is LSTM and cell.bare and on_processor and order.even and order.batch >= PADDED_FROM_ROWS:
+    in_loops = compiled.possible(cell.hidden_weight) and compiled.product_found(dtype)
+    in_tiles = in_loops and compiled.tiles_worthwhile(cell.hidden_weight.shape, dtype, len(order.counts))
+    even = order.even and order.batch >= PADDED_FROM_ROWS and not in_tiles
+    if type(cell) is LSTM and cell.bare and on_processor and even:
         return "padded"
-    if compiled.possible(cell.hidden_weight) and compiled.product_found(dtype):
+    if in_loops:
         return "compiled"
     return "whole"
 

@@ -34,10 +34,10 @@ PAIR = 32
 """Two tiles side by side: what the sizes of a weight are multiples of."""
 
 
-def tiles_worthwhile(weight: Tensor, products: int) -> bool:
-    """Whether so many products with a matrix are faster in tiles: a bfloat16 one of whole pairs of them."""
-    whole = all(size and size % PAIR == 0 for size in weight.shape)
-    return weight.dtype is torch.bfloat16 and products >= PRODUCTS and whole and tiles_found()
+def tiles_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> bool:
+    """Whether so many products with a matrix of ``shape`` are faster in tiles: a bfloat16 one of whole pairs."""
+    whole = all(size and size % PAIR == 0 for size in shape)
+    return dtype is torch.bfloat16 and products >= PRODUCTS and whole and tiles_found()
 
 
 @cache

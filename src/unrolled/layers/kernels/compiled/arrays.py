@@ -40,7 +40,7 @@ def held(weight: Tensor | None, products: int = 1) -> Matrix | Tiles | None:
     if isinstance(weight, TiledWeight) and weight.turned and weight.width % PAIR == 0:
         return weight.laid_out()
     turned = weight.stride(1) != 1
-    if tiles_worthwhile(weight, products):
+    if tiles_worthwhile(weight.shape, weight.dtype, products):
         return laid_out((weight.t() if turned else weight).detach().view(torch.uint16).numpy(), turned)
     return Matrix(weight.data_ptr(), weight.stride(int(turned)), turned)
 
