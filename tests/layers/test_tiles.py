@@ -190,3 +190,20 @@ def test_a_bias_of_another_call_is_another_one():
     torch.testing.assert_close(
         functional.linear(x, tiled, second) - functional.linear(x, tiled, first), torch.ones(2, 33)
     )
+
+
+@pytest.mark.parametrize("steps", [1, 9])  # for one step nothing is laid out
+def test_a_repeated_product_and_its_derivative(steps):
+    from unrolled.layers.kernels.repeated import Repeated
+
+    weight, x, total, bias = numbers(64, 96), numbers(21, 200)[:, 7:103], torch.randn(21, 64), torch.randn(64)
+    product, gradient = Repeated(weight, steps), numbers(21, 64)
+    assert product.in_tiles is (steps > 1)
+    exact, before = x.double() @ weight.double().t(), total.double()
+    product.add(x, total)
+    near = {"rtol": 1e-5, "atol": 1e-4} if product.in_tiles else {"rtol": 1e-2, "atol": 0.2}  # mm rounds its result
+    torch.testing.assert_close(total.double(), before + exact, **near)
+    torch.testing.assert_close(product.times(x, bias).double(), exact + bias.double(), **near)
+    torch.testing.assert_close(product.back(gradient).double(), gradient.double() @ weight.double(), **near)
+    with pytest.raises(RuntimeError, match="side by side"):
+        Repeated(weight, 9).back(gradient.t().contiguous().t())

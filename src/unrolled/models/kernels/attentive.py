@@ -14,6 +14,7 @@ from unrolled.layers.attention import Gated
 from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for
+from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.loop import Loop
 from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
@@ -115,11 +116,11 @@ class _Look(Between):
         self.given = given
         self.looking = Looking(kind(given.keys, given.query_weight, given.vector, steps), given.values, mask, steps)
         self.contexts = given.context_weight.new_empty(steps, rows, given.values.shape[2])
-        self.turned = given.context_weight.t()
+        self.of_context = Repeated(given.context_weight, steps)
 
     def forward(self, step: int, total: Tensor, hidden: Tensor) -> None:
         self.contexts[step] = self.looking.forward(step, hidden)
-        total += torch.mm(self.contexts[step], self.turned)
+        self.of_context.add(self.contexts[step], total)
 
     def ready(self, of_contexts: Tensor, of_weights: Tensor | None) -> None:
         """Take the gradients of what the loop gave out, before ``backward``; ``of_contexts`` is overwritten."""
@@ -128,7 +129,7 @@ class _Look(Between):
 
     def backward(self, step: int, gradient: Tensor) -> Tensor:
         context = self.of_contexts[step]
-        context += torch.mm(gradient, self.given.context_weight)
+        context += self.of_context.back(gradient)
         return self.looking.backward(step, context)
 
     def gradients(self, totals: Tensor, queries: Tensor) -> tuple[Tensor | None, ...]:

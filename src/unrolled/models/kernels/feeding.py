@@ -13,6 +13,7 @@ from unrolled.layers import Attention, Cell, Memory, State
 from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for
+from unrolled.layers.kernels.repeated import Repeated
 from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
@@ -85,6 +86,8 @@ class _Feed(Between):
     def __init__(self, given: _Given, kind: type[HandScore], mask: Tensor) -> None:
         steps, rows = given.projected.shape[:2]
         self.given, self.last, self.size = given, steps - 1, given.hidden_weight.shape[1]
+        self.of_fed, self.mix = Repeated(given.fed_weight, steps), Repeated(given.mix_weight, steps)
+        self.mix_bias = given.mix_bias.contiguous()
         score = kind(given.keys, given.query_weight, given.vector, steps)
         self.looking = Looking(score, given.values, mask, steps)
         self.joined = given.mix_weight.new_empty(steps, rows, given.mix_weight.shape[1])
@@ -95,14 +98,14 @@ class _Feed(Between):
     def forward(self, step: int, total: Tensor, hidden: Tensor) -> None:
         if step:
             self.look(step - 1, hidden)
-        total += torch.mm(self.fed[step], self.given.fed_weight.t())
+        self.of_fed.add(self.fed[step], total)
 
     def look(self, step: int, hidden: Tensor) -> None:
         """s~ of the state that ``step`` made."""
         joined, output = self.joined[step], self.outputs[step]
         joined[:, : self.size] = hidden
         joined[:, self.size :] = self.looking.forward(step, hidden)
-        torch.tanh(torch.mm(joined, self.given.mix_weight.t()) + self.given.mix_bias, out=output)
+        torch.tanh(self.mix.times(joined, self.mix_bias), out=output)
         if step < self.last:
             self.fed[step + 1] = output
 
@@ -114,7 +117,7 @@ class _Feed(Between):
         self.looking.ready(of_weights)
 
     def backward(self, step: int, gradient: Tensor) -> Tensor:
-        of_fed = torch.mm(gradient, self.given.fed_weight)
+        of_fed = self.of_fed.back(gradient)
         if not step:
             self.of_first = of_fed.to(self.outputs.dtype)
             return torch.zeros_like(self.joined[0, :, : self.size])
@@ -125,9 +128,7 @@ class _Feed(Between):
         """The gradient of the state that ``step`` made, from all that came out of its s~."""
         output = self.outputs[step]
         torch.mul(self.of_outputs[step], 1 - output * output, out=self.of_mixed[step])
-        hidden, context = torch.mm(self.of_mixed[step], self.given.mix_weight).split(
-            (self.size, self.of_contexts.shape[2]), 1
-        )
+        hidden, context = self.mix.back(self.of_mixed[step]).split((self.size, self.of_contexts.shape[2]), 1)
         self.of_contexts[step] = context
         return hidden + self.looking.backward(step, self.of_contexts[step])
 

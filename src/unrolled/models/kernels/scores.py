@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from unrolled.layers import Attention
 from unrolled.layers.attention import Additive, Bilinear, Dot, ScaledDot
 from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels.repeated import Repeated
 
 
 class HandScore(ABC):
@@ -73,10 +73,11 @@ class HandAdditive(HandScore):
     def __init__(self, keys: Tensor, weight: Tensor, vector: Tensor, steps: int, /) -> None:
         self.compiled = compiled.possible(keys) and compiled.product_found(weight.dtype)
         self.keys, self.weight, self.vector = keys.contiguous(), weight, vector.contiguous()
+        self.product, self.nothing = Repeated(weight, steps), keys.new_zeros(len(weight))
         self.asked = keys.new_empty(steps, len(keys), 1, keys.shape[2])
 
     def forward(self, step: int, query: Tensor, /) -> Tensor:
-        self.asked[step] = functional.linear(query, self.weight).unsqueeze(1)
+        self.asked[step] = self.product.times(query, self.nothing).unsqueeze(1)
         return self._hidden(step) @ self.vector
 
     def backward(self, step: int, gradient: Tensor, /) -> Tensor:
@@ -88,7 +89,7 @@ class HandAdditive(HandScore):
             self._compiled_back(step, gradient)
         else:
             self._slopes(step, gradient)
-        return self.of_asked[step] @ self.weight
+        return self.product.back(self.of_asked[step])
 
     def gradients(self, queries: Tensor, scores: Tensor, /) -> tuple[Tensor, Tensor | None, Tensor | None]:
         keys = self.of_keys.add_(scores.sum(dim=0).unsqueeze(2)).mul_(self.vector)
