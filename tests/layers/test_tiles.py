@@ -86,6 +86,13 @@ def test_which_weights_are_laid_out_for_a_loop(shape, dtype, products, expected)
     assert isinstance(held(weight, products), tiles.Tiles) is expected
 
 
+def test_many_threads_share_the_librarys_product(monkeypatch):
+    assert compiled.tiles_found()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: compiled.MOST_THREADS + 1)
+    assert not compiled.tiles_found()
+    assert not compiled.tiles_worthwhile(torch.Size((32, 64)), torch.bfloat16, 9)
+
+
 CELLS = [
     {"kind": "elman"},
     {"kind": "gru"},

@@ -17,9 +17,17 @@ def possible(weight: Tensor) -> bool:
     return weight.device.type == "cpu" and type(weight) in KINDS and product_found(weight.dtype)
 
 
-@cache
+MOST_THREADS = 4
+"""Up to how many threads of torch's a product in tiles, which one thread makes, is faster than one that all share."""
+
+
 def tiles_found() -> bool:
-    """Whether this processor has registers for tiles of bfloat16, and compiled code may use them."""
+    """Whether compiled code may use this processor's registers for tiles of bfloat16, and torch has few threads."""
+    return torch.get_num_threads() <= MOST_THREADS and _tiles_found()
+
+
+@cache
+def _tiles_found() -> bool:
     if not product_found(torch.bfloat16):
         return False
     from unrolled.layers.kernels.compiled.amx import found
