@@ -119,3 +119,28 @@ def near(model: Seq2Seq, batch: Any) -> None:
     assert 0 < np.concatenate(apart).max() < 0.05
     for name, value in model.state_dict().items():
         assert value.dtype == before[name].dtype and torch.equal(value, before[name])
+
+
+LSTM = {"kind": "lstm", "hidden_size": 32}
+GRU = {"kind": "gru", "hidden_size": 64, "reset": "after"}
+WIDE: dict[str, dict[str, Any]] = {
+    "after": {"decoder": {"kind": "query_after", "cell": LSTM}, "tie": "target"},
+    "before": {"decoder": {"kind": "query_before", "cell": GRU, "attention": {"kind": "additive", "hidden_size": 32}}},
+    "gnmt": {"decoder": {"kind": "gnmt", "cell": LSTM, "layers": 3}},
+    "transformer": {
+        "encoder": {"kind": "transformer", "layers": 1, "heads": 2, "feedforward_size": 64},
+        "decoder": {"kind": "transformer", "layers": 2, "heads": 2, "feedforward_size": 64},
+    },
+    "copying": {"decoder": {"kind": "query_after", "cell": LSTM}, "copy": True},
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_with_sizes_of_whole_tiles_too(kind: str, pairs: Callable) -> None:
+    torch.manual_seed(3)
+    encoder = {"encoder": {"kind": "rnn", "cell": {"kind": "lstm", "hidden_size": 32}}}
+    model = Seq2Seq(11, 13, embedding_size=32, dropout=0.0, **{**encoder, **WIDE[kind]}).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(3)
+    near(model, pairs([3, 1, 4], [2, 4, 0]))
