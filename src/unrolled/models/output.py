@@ -44,8 +44,8 @@ class Output(nn.Module):
         """Logits [n, vocabulary] of ``hidden`` [n, size]."""
         if self.projection is not None:
             hidden = self.projection(hidden)
-        even = len(hidden) % ROUND == 0 or isinstance(self.weight, TiledWeight)
-        if product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling() or even:
+        plain = product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling()
+        if plain or isinstance(self.weight, TiledWeight) or len(hidden) % ROUND == 0:
             return functional.linear(hidden, self.weight, self.bias)
         rows = len(hidden)
         filled = functional.pad(hidden, (0, 0, 0, -rows % ROUND))
