@@ -29,6 +29,7 @@ BASES |= {
     "reading impatient": {"attention": {"kind": "additive", "hidden_size": 4}},
     "decoder transformer": STACK,
 }
+ALIKE["last_size"] = ({"None", str(SIZE)},)  # None: the others' own
 ALIKE["question_encoder"] = ({"None", "rnn"},)  # None: as the encoder
 OPEN["quantiles"] = [(0.1, 0.5, 0.9), (0.5,)]
 
