@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_settings import ALIKE, BASES, CELL, MODELS, OPEN, SEEN, SIZE, STACK, Kinds, every
+from test_settings import ALIKE, BASES, BESIDE, CELL, MODELS, OPEN, SEEN, SIZE, STACK, Kinds, every
 
 from unrolled.base.protocol import END
 from unrolled.models import Asked
@@ -29,6 +29,7 @@ BASES |= {
     "reading impatient": {"attention": {"kind": "additive", "hidden_size": 4}},
     "decoder transformer": STACK,
 }
+BESIDE["skips"] = {"layers": 3}
 ALIKE["last_size"] = ({"None", str(SIZE)},)  # None: the others' own
 ALIKE["question_encoder"] = ({"None", "rnn"},)  # None: as the encoder
 OPEN["quantiles"] = [(0.1, 0.5, 0.9), (0.5,)]
