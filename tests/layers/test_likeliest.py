@@ -50,3 +50,8 @@ def test_where_loops_are_not_compiled_torch_finds_the_same(monkeypatch):
     theirs = likeliest(logits, 4)
     assert torch.equal(ours[1], theirs[1])
     torch.testing.assert_close(ours[0], theirs[0])
+
+
+def test_none_are_asked_for():
+    scores, ids = likeliest(torch.randn(2, 50), 0)
+    assert scores.shape == ids.shape == (2, 0)

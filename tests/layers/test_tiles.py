@@ -1,5 +1,8 @@
 """Products through tile registers, beside float64; the weights that make them, and what else is done to those."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -214,3 +217,60 @@ def test_a_repeated_product_and_its_derivative(steps):
     torch.testing.assert_close(product.back(gradient).double(), gradient.double() @ weight.double(), **near)
     with pytest.raises(RuntimeError, match="side by side"):
         Repeated(weight, 9).back(gradient.t().contiguous().t())
+
+
+def test_what_torch_refuses_a_tiled_weight_refuses():
+    tiled = TiledWeight.of(torch.randn(70, 64))
+    for x, bias in (
+        (torch.randn(4, 32), None),
+        (torch.randn(4, 128), None),
+        (torch.tensor(1.0), None),
+        (torch.randn(4, 64, dtype=torch.float64), None),
+        (torch.ones(4, 64, dtype=torch.int64), None),
+        (torch.randn(4, 64), torch.zeros(3)),
+        (torch.randn(4, 64), torch.zeros(90)),
+    ):
+        with pytest.raises(RuntimeError):
+            functional.linear(x, tiled, bias)
+    with pytest.raises(RuntimeError):
+        torch.mm(torch.randn(2, 3, 64), tiled.t())
+
+
+def test_rounding_a_weight_leaves_it_exact():
+    weight, x = torch.randn(70, 64), torch.randn(3, 64)
+    tiled = TiledWeight.of(weight)
+    rounded = tiled.to(torch.bfloat16)
+    functional.linear(x, rounded[5:20])
+    functional.linear(x, rounded)
+    assert torch.equal(tiled[5:20], weight[5:20]) and torch.equal(tiled.to(torch.float32), weight)
+    assert torch.equal(rounded.to(torch.float32), weight.bfloat16().float())
+    assert torch.equal(tiled.to("cpu", torch.bfloat16), weight.bfloat16())
+    assert copy.deepcopy(tiled) is tiled
+
+
+def test_several_threads_may_multiply_with_one_weight():
+    torch.manual_seed(6)
+    tiled, x = TiledWeight.of(torch.randn(1000, 512)), torch.randn(5, 512)
+    bias = torch.randn(1500)
+    wanted = functional.linear(x, tiled, bias[:1000])
+    with ThreadPoolExecutor(4) as pool:  # each with a bias of its own, which goes when its product is done
+        found = list(pool.map(lambda _: functional.linear(x, tiled, bias[:1000]), range(2000)))
+    assert all(torch.equal(one, wanted) for one in found)
+
+
+@pytest.mark.parametrize("size", [50, 64])
+@pytest.mark.parametrize("kind", ["elman", "gru", "lstm"])
+def test_a_layer_of_tiled_weights_in_float32_and_under_autocast(kind, size):
+    torch.manual_seed(7)
+    network = Recurrent(96, cell={"kind": kind, "hidden_size": size}).eval()
+    fast = copy.deepcopy(network)
+    lay_out(fast)
+    state = tuple(0.1 * torch.randn(3, size) for _ in network.state_sizes)
+    for steps in (1, 2, 5, 9):
+        x = torch.randn(3, steps, 96)
+        for autocast in (False, True):
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                exact, found = network(x, None, state), fast(x, None, state)
+            torch.testing.assert_close(found.output.float(), exact.output.float(), rtol=0, atol=0.03)
+            stepped = fast.step(x[:, 0], state)[0]
+            torch.testing.assert_close(stepped, network(x[:, :1], None, state).output[:, 0], rtol=0, atol=0.03)

@@ -11,6 +11,7 @@ import torch
 from small_parts import DECODERS, ENCODERS
 
 from unrolled.base.protocol import BEGIN
+from unrolled.models import MODELS as MODELS_OF_TEXT
 from unrolled.models import Seq2Seq, TorchStepper
 
 MODELS = {
@@ -144,3 +145,20 @@ def test_with_sizes_of_whole_tiles_too(kind: str, pairs: Callable) -> None:
         for weight in model.parameters():
             weight.mul_(3)
     near(model, pairs([3, 1, 4], [2, 4, 0]))
+
+
+@pytest.mark.parametrize("kind", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize("size", [32, 50])
+def test_a_language_model_says_nearly_the_same_in_bfloat16(kind: str, size: int) -> None:
+    torch.manual_seed(5)
+    history = {"kind": "rnn", "cell": {"kind": kind, "hidden_size": size}, "layers": 2}
+    model = MODELS_OF_TEXT.build({"kind": "language_model", "embedding_size": 32, "history": history}, 45).eval()
+    exact, fast = TorchStepper(model), TorchStepper(model, precision="bfloat16")
+    ids, mask = np.array([[7, 9, 11], [8, 0, 0]]), np.array([[True, True, True], [True, False, False]])
+    states = [stepper.start(ids, mask) for stepper in (exact, fast)]
+    last = np.full(2, BEGIN)
+    for _ in range(4):
+        said = [stepper.step(last, state, 45) for stepper, state in zip((exact, fast), states, strict=True)]
+        ordered = [np.take_along_axis(one.scores, one.ids.argsort(axis=1), axis=1) for one in said]
+        np.testing.assert_allclose(*ordered, atol=0.05)
+        states, last = [one.state for one in said], said[0].ids[:, 0]

@@ -36,7 +36,11 @@ def predict(
     top_p: Annotated[float | None, typer.Option(help="Sampling: only the best symbols with this mass.")] = None,
     seed: Annotated[int | None, typer.Option(help="Sampling: another seed, other draws.")] = None,
     batch: Annotated[
-        int | None, typer.Option(min=1, help="Lines worked on together; the outputs do not depend on it.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Lines worked on together; outputs do not depend on it, in float32.",
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Forecasts: steps ahead, the horizon at most.")] = None,
     spaces: Annotated[

@@ -17,7 +17,7 @@ def likeliest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Their natural-log probabilities under softmax [rows, k], in the logits' type, and their ids int64 [rows, k].
     """
     k = min(k, logits.shape[1])
-    if k <= FEW and compiled.possible(logits) and logits.dtype in (torch.float32, torch.float64):
+    if 0 < k <= FEW and compiled.possible(logits) and logits.dtype in (torch.float32, torch.float64):
         from unrolled.layers.kernels.compiled.arrays import array
         from unrolled.layers.kernels.compiled.likeliest import pick
 

@@ -86,6 +86,9 @@ class Model(ABC):
     engine: Any = None
     """The `Stepper` that searches drive; None where the task searches nothing."""
 
+    exact: Any = None
+    """Of a model that is `computing` in bfloat16, the one in float32."""
+
     def __init__(self, plan: Plan, text: Text, network: nn.Module, *, device: str = "auto") -> None:
         from unrolled.train.devices import choose_device
 
@@ -214,7 +217,9 @@ class Model(ABC):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def computing(self, precision: str) -> Self:
-        """This model with the products of its searches in ``bfloat16``; ``float32``: as it is.
+        """This model with the products of its searches in ``bfloat16``, or again in ``float32``.
+
+        The weights are shared, and must not be changed after the first search in ``bfloat16``.
 
         UsageError for a task that does not search, and for a device that computes no bfloat16.
         """
@@ -224,7 +229,7 @@ class Model(ABC):
         if precision not in PRECISIONS:
             raise UsageError(f"precision: {precision!r} was given. Give {' or '.join(PRECISIONS)}.")
         if precision == "float32":
-            return self
+            return self if self.exact is None else self.exact
         if self.engine is None:
             raise UsageError(
                 f"precision: {precision} was given, and it is searches that it makes faster; a model of the task "
@@ -232,7 +237,7 @@ class Model(ABC):
             )
         resolve(precision, self.device, "precision:")
         found = copy(self)
-        found.engine = TorchStepper(self.network, precision="bfloat16")
+        found.engine, found.exact = TorchStepper(self.network, precision="bfloat16"), self.computing("float32")
         return found
 
     # --- files ----------------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ class WholeSequence(Function):
         ctx.set_materialize_grads(False)
         with torch.autocast(weight.device.type, enabled=False):
             kernel.begin(weight, bias, Extras(*extras))
-            output, ends = kernel.forward(projected.to(kernel.work), state)
+            output, ends = kernel.forward(projected.to(kernel.work).contiguous(), state)
         return output.detach(), ends[0], ends[1] if len(ends) == 2 else None
 
     @staticmethod

@@ -40,12 +40,15 @@ def possible(weight: Tensor) -> bool:
 class TiledWeight(Tensor):
     """A float32 weight [width, inner] whose products with few rows, x · weightᵀ, are made of bfloat16 numbers in tiles.
 
-    That is, what `linear`, `mm` and `addmm` make of it: x is rounded, the result is float32. Tiles are made when first
-    used, of all rows or of those that were taken. Whatever else is done to the weight is done to a plain tensor.
+    That is, what `linear`, `mm` and `addmm` make of it without keyword arguments: x is rounded, the result is float32.
+    Tiles are made when first used, of all rows or of those that were taken; the numbers must not change after that.
+    Whatever else is done to the weight is done to a plain tensor. A copy is the weight itself.
     """
 
-    start: int  # the first of the weight's rows
+    whole: Tensor  # the weight that this is, or is a part of
+    start: int  # its first row here
     width: int  # of a product
+    depth: int  # inner
     turned: bool  # whether this is weightᵀ
     kind: torch.dtype  # its own; asking torch takes as long as a sum
     views: dict[tuple[int, int, bool, torch.dtype], TiledWeight]  # of some rows, turned or rounded, once taken
@@ -54,16 +57,17 @@ class TiledWeight(Tensor):
 
     @staticmethod
     def of(weight: Tensor) -> TiledWeight:
-        return _view(weight.detach(), 0, {}, turned=False)
+        return _view(weight.detach(), 0, len(weight), {}, turned=False, kind=weight.dtype)
 
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if not kwargs:
-            if func is functional.linear and _ours(args[1], args[0], turned=False):
-                return args[1].product(args[0], args[2] if len(args) > 2 else None)
-            if func in (torch.mm, torch.addmm) and _ours(args[-1], args[-2], turned=True):
+            bias = args[2] if func is functional.linear and len(args) > 2 else None
+            if func is functional.linear and _ours(args[1], args[0], bias, turned=False):
+                return args[1].product(args[0], bias)
+            if func in (torch.mm, torch.addmm) and _ours(args[-1], args[-2], None, turned=True):
                 product = args[-1].view_of(turned=False).product(args[-2], None)
                 return product if func is torch.mm else product.add_(args[0])
             if func in SEEN:
@@ -73,16 +77,17 @@ class TiledWeight(Tensor):
         with NOTHING():
             return func(*args, **(kwargs or {}))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> TiledWeight:
+        return self
+
     def view_of(
-        self, start: int = 0, stop: int | None = None, *, turned: bool, dtype: torch.dtype | None = None
+        self, start: int = 0, stop: int | None = None, *, turned: bool, kind: torch.dtype | None = None
     ) -> TiledWeight:
         """Rows of the weight, or all that this has, perhaps as weightᵀ or rounded; what was taken before is kept."""
-        key = (self.start + start, self.start + (self.width if stop is None else stop), turned, dtype or self.kind)
+        first, last = self.start + start, self.start + (self.width if stop is None else stop)
+        key = (first, last, turned, kind or self.kind)
         if key not in self.views:
-            with NOTHING():
-                plain = self.as_subclass(Tensor).to(key[-1])
-                plain = (plain.t() if self.turned else plain)[start:stop]
-                self.views[key] = _view(plain.t() if turned else plain, key[0], self.views, turned=turned)
+            self.views[key] = _view(self.whole, first, last, self.views, turned=turned, kind=key[-1])
         return self.views[key]
 
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
@@ -94,46 +99,58 @@ class TiledWeight(Tensor):
         rows, width, filled = x.numel() // size, self.width, tiles.width
         given = x.to(torch.bfloat16).contiguous()
         out = given.new_empty(rows, filled, dtype=torch.float32)
-        first = 0 if bias is None else self._whole(bias, filled).data_ptr()
+        whole = None if bias is None else self._filled(bias, filled)
+        first = 0 if whole is None else whole.data_ptr()
         multiply_at(rows, given.data_ptr(), 2 * size, tiles, out.data_ptr(), 4 * filled, first, 0)
         if filled > width:
-            out = out[:, :width]
-        return out if len(outer) == 1 else out.reshape(*outer, width)
+            out = out[:, :width].contiguous()
+        return out if len(outer) == 1 else out.view(*outer, width)
 
     def laid_out(self) -> Any:
         """The weight's tiles, or those of weightᵀ's weight, of a width that is filled up with zeros."""
         if self.tiles is None and (self.turned or self.kind is not torch.float32):
-            self.tiles = self.view_of(turned=False, dtype=torch.float32).laid_out()
+            self.tiles = self.view_of(turned=False, kind=torch.float32).laid_out()
         elif self.tiles is None:
             from unrolled.layers.kernels.compiled.arrays import array
             from unrolled.layers.kernels.compiled.tiles import laid_out
 
-            with NOTHING():
-                plain = self.as_subclass(Tensor).to(torch.bfloat16)
-                filled = functional.pad(plain, (0, 0, 0, -len(plain) % compiled.PAIR))
-                self.tiles = laid_out(array(filled.contiguous()), True)
+            plain = self.whole[self.start : self.start + self.width].to(torch.bfloat16)
+            filled = functional.pad(plain, (0, 0, 0, -len(plain) % compiled.PAIR))
+            self.tiles = laid_out(array(filled.contiguous()), True)
         return self.tiles
 
-    def _whole(self, bias: Tensor, width: int) -> Tensor:
-        """The bias in float32, filled up with zeros."""
-        if self.filled_bias is None or self.filled_bias[0] is not bias:
-            filled = functional.pad(bias.detach().float(), (0, width - len(bias))).contiguous()
-            self.filled_bias = bias, filled
-        return self.filled_bias[1]
+    def _filled(self, bias: Tensor, width: int) -> Tensor:
+        """The bias in float32, filled up with zeros; the last one is kept, whole, for other threads may replace it."""
+        kept = self.filled_bias
+        if kept is None or kept[0] is not bias:
+            kept = bias, functional.pad(bias.detach().float(), (0, width - len(bias))).contiguous()
+            self.filled_bias = kept
+        return kept[1]
 
 
-def _ours(weight: Any, x: Any, *, turned: bool) -> bool:
-    """Whether weight and x are of a product that goes through tiles."""
-    few = type(x) is Tensor and not x.requires_grad and x.numel() <= MOST_ROWS * x.shape[-1]
-    return few and isinstance(weight, TiledWeight) and weight.turned is turned
+def _ours(weight: Any, x: Any, bias: Tensor | None, *, turned: bool) -> bool:
+    """Whether weight, x and bias are of a product that goes through tiles; of all others torch says what is wrong."""
+    if not isinstance(weight, TiledWeight) or weight.turned is not turned or type(x) is not Tensor or x.requires_grad:
+        return False
+    if x.dim() == 0 or (turned and x.dim() != 2) or x.dtype not in (torch.float32, torch.bfloat16):
+        return False
+    few = x.shape[-1] == weight.depth and x.numel() <= MOST_ROWS * weight.depth
+    return few and (bias is None or tuple(bias.shape) == (weight.width,))
 
 
 def _view(
-    weight: Tensor, start: int, views: dict[tuple[int, int, bool, torch.dtype], TiledWeight], *, turned: bool
+    whole: Tensor,
+    start: int,
+    stop: int,
+    views: dict[tuple[int, int, bool, torch.dtype], TiledWeight],
+    *,
+    turned: bool,
+    kind: torch.dtype,
 ) -> TiledWeight:
-    view = Tensor._make_subclass(TiledWeight, weight, False)
-    view.start, view.views, view.turned = start, views, turned
-    view.width, view.kind = weight.shape[1 if turned else 0], weight.dtype
+    plain = whole[start:stop].to(kind)
+    view = Tensor._make_subclass(TiledWeight, plain.t() if turned else plain, False)
+    view.whole, view.start, view.views, view.turned, view.kind = whole, start, views, turned, kind
+    view.width, view.depth = plain.shape
     return view
 
 
@@ -141,12 +158,13 @@ def _rows(weight: TiledWeight, place: Any) -> TiledWeight | None:
     if not isinstance(place, slice) or weight.turned:
         return None
     start, stop, step = place.indices(weight.width)
-    return weight.view_of(start, stop, turned=False) if step == 1 else None
+    return weight.view_of(start, max(start, stop), turned=False) if step == 1 else None
 
 
-def _to(weight: TiledWeight, dtype: Any) -> TiledWeight | None:
-    known = dtype in (torch.bfloat16, torch.float32)
-    return weight.view_of(turned=weight.turned, dtype=dtype) if known else None
+def _to(weight: TiledWeight, *asked: Any) -> TiledWeight | None:
+    """In its own type, or rounded."""
+    known = len(asked) == 1 and asked[0] in (weight.kind, torch.bfloat16)
+    return weight.view_of(turned=weight.turned, kind=asked[0]) if known else None
 
 
 SEEN: dict[Any, Callable[..., Any]] = {

@@ -37,8 +37,9 @@ def held(weight: Tensor | None, products: int = 1) -> Matrix | Tiles | None:
     """``weight`` [inner, width] of so many products, or a turned view of one, or None; the caller keeps the tensor."""
     if weight is None:
         return None
-    if isinstance(weight, TiledWeight) and weight.turned and weight.width % PAIR == 0:
-        return weight.laid_out()
+    rounded = isinstance(weight, TiledWeight) and weight.turned and weight.kind is torch.bfloat16
+    if rounded and weight.width % PAIR == 0:  # type: ignore[attr-defined]
+        return weight.laid_out()  # type: ignore[attr-defined]
     turned = weight.stride(1) != 1
     if tiles_worthwhile(weight.shape, weight.dtype, products):
         return laid_out((weight.t() if turned else weight).detach().view(torch.uint16).numpy(), turned)

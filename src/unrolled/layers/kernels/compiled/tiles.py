@@ -123,9 +123,10 @@ def multiply_at(rows: int, x: int, apart: int, weight: Any, out: int, below: int
     blocks, whole = rows // DEEP, rows // DEEP * DEEP
     size = max(1, GROUP // pair)
     groups, shape = (pairs + size - 1) // size, 0
-    weight.upwards[0] = 1 - weight.upwards[0]
+    upwards = 1 - weight.upwards[0]  # looked at once: another thread may turn it meanwhile
+    weight.upwards[0] = upwards
     for turned in range(groups):
-        group = groups - 1 - turned if weight.upwards[0] else turned
+        group = groups - 1 - turned if upwards else turned
         start, columns = group * size, min(size, pairs - group * size)
         if whole and shape != DEEP:
             shape = DEEP
