@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from test_settings import ALIKE, BASES, BESIDE, CELL, MODELS, OPEN, SEEN, SIZE, STACK, Kinds, every
+from every_setting import ALIKE, BASES, BESIDE, CELL, OPEN, SEEN, SIZE, STACK, Kinds, every
 
 from unrolled.base.protocol import END
-from unrolled.models import Asked
+from unrolled.models import MODELS, Asked
 from unrolled.models.forecaster import Extent, pinball
 
 RNN = {"kind": "rnn", "cell": CELL, "bidirectional": False}
