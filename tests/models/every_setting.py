@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from annotated_types import Ge, Interval
@@ -19,14 +20,14 @@ SIZE = 6
 COUNTS, SIZES = [1, 3], [4, 6]
 CELL = {"kind": "lstm", "hidden_size": SIZE}
 STACK = {"layers": 2, "heads": 2, "feedforward_size": 7, "dropout": 0.0}
+WRITING = {
+    "embedding_size": SIZE,
+    "dropout": 0.0,
+    "encoder": {"kind": "rnn", "cell": CELL, "bidirectional": False},
+    "decoder": {"kind": "query_before", "cell": CELL, "attention": {"kind": "additive", "hidden_size": 4}},
+}
 BASES: dict[str, dict[str, Any]] = {
-    "model seq2seq": {
-        "kind": "seq2seq",
-        "embedding_size": SIZE,
-        "dropout": 0.0,
-        "encoder": {"kind": "rnn", "cell": CELL, "bidirectional": False},
-        "decoder": {"kind": "query_before", "cell": CELL, "attention": {"kind": "additive", "hidden_size": 4}},
-    },
+    "model seq2seq": {"kind": "seq2seq", **WRITING},
     "model language_model": {
         "kind": "language_model",
         "embedding_size": SIZE,
@@ -54,13 +55,7 @@ BASES: dict[str, dict[str, Any]] = {
     "attention multi_head": {"heads": 2},
     "reach local_m": {"window": 2},
     "reach local_p": {"window": 2},
-    "model numbers_to_text": {
-        "kind": "numbers_to_text",
-        "embedding_size": SIZE,
-        "dropout": 0.0,
-        "encoder": {"kind": "rnn", "cell": CELL, "bidirectional": False},
-        "decoder": {"kind": "query_before", "cell": CELL, "attention": {"kind": "additive", "hidden_size": 4}},
-    },
+    "model numbers_to_text": {"kind": "numbers_to_text", **WRITING},
     "model classifier": {"embedding_size": SIZE, "dropout": 0.0, "encoder": {"kind": "rnn", "cell": CELL}},
     "model numbers_to_label": {"dropout": 0.0, "encoder": {"kind": "rnn", "cell": CELL}},
     "model tagger": {
@@ -194,3 +189,19 @@ ALIKE = {
 
 SEEN = {"encoder", "decoder", "bridge", "cell", "attention", "reach", "normaliser", "coverage", "positions"}
 """Parts whose settings `CASES` tries: here all their kinds are."""
+
+
+def refuse_alike(cases: Iterable[str], marks: Mapping[str, Any], train: Callable[[str], None]) -> None:
+    """No two values of a setting and no two kinds of a part do the same, by the ``marks`` that ``train`` leaves."""
+    groups: dict[str, dict[str, str]] = {}
+    for name in cases:
+        setting, equals, value = name.partition("=")
+        group, value = (setting, value) if equals else name.rpartition(".")[::2]
+        groups.setdefault(group, {})[value] = name
+        if name not in marks:
+            train(name)
+    assert {len(group) for group in groups.values()} - {1}
+    for group, found in groups.items():
+        for (one, first), (other, second) in itertools.combinations(found.items(), 2):
+            if {one, other} not in ALIKE.get(group.rpartition(".")[2], ()):
+                assert marks[first] != marks[second], f"{group}: {one} and {other} do the same"

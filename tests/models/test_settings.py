@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import torch
-from every_setting import ALIKE, SEEN, Kinds, every, put
+from every_setting import SEEN, Kinds, every, put, refuse_alike
 
 from unrolled.layers import cross_entropy
 from unrolled.models import BRIDGES, DECODERS, ENCODERS, MODELS
@@ -70,18 +69,7 @@ def test_every_value_of_every_setting_trains_two_steps(name: str, pairs: Any) ->
 
 
 def test_no_two_values_of_a_setting_and_no_two_kinds_of_a_part_do_the_same(pairs: Any) -> None:
-    groups: dict[str, dict[str, str]] = {}
-    for name in CASES:
-        setting, equals, value = name.partition("=")
-        group, value = (setting, value) if equals else name.rpartition(".")[::2]
-        groups.setdefault(group, {})[value] = name
-        if name not in MARKS:
-            train_two_steps(name, pairs)
-    for group, cases in groups.items():
-        for (one, first), (other, second) in itertools.combinations(cases.items(), 2):
-            if {one, other} not in ALIKE.get(group.rpartition(".")[2], ()):
-                assert MARKS[first] != MARKS[second], f"{group}: {one} and {other} do the same"
-    assert {len(cases) for cases in groups.values()} - {1}
+    refuse_alike(CASES, MARKS, lambda name: train_two_steps(name, pairs))
 
 
 @pytest.mark.parametrize("name", list(READING))
@@ -188,14 +176,4 @@ def test_every_value_of_other_networks_trains_two_steps(name: str) -> None:
 
 
 def test_no_two_values_of_other_networks_do_the_same() -> None:
-    groups: dict[str, dict[str, str]] = {}
-    for name in OTHERS:
-        setting, equals, value = name.partition("=")
-        group, value = (setting, value) if equals else name.rpartition(".")[::2]
-        groups.setdefault(group, {})[value] = name
-        if name not in OTHER_MARKS:
-            train_other(name)
-    for group, cases in groups.items():
-        for (one, first), (other, second) in itertools.combinations(cases.items(), 2):
-            if {one, other} not in ALIKE.get(group.rpartition(".")[2], ()):
-                assert OTHER_MARKS[first] != OTHER_MARKS[second], f"{group}: {one} and {other} do the same"
+    refuse_alike(OTHERS, OTHER_MARKS, train_other)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import torch
-from every_setting import ALIKE, BASES, BESIDE, CELL, OPEN, SEEN, SIZE, STACK, Kinds, every
+from every_setting import ALIKE, BASES, BESIDE, CELL, OPEN, SEEN, SIZE, STACK, Kinds, every, refuse_alike
 
 from unrolled.base.protocol import END
 from unrolled.models import MODELS, Asked
@@ -128,14 +127,4 @@ def test_every_value_trains_two_steps(name: str) -> None:
 
 
 def test_no_two_values_do_the_same() -> None:
-    groups: dict[str, dict[str, str]] = {}
-    for name in CASES:
-        setting, equals, value = name.partition("=")
-        group, value = (setting, value) if equals else name.rpartition(".")[::2]
-        groups.setdefault(group, {})[value] = name
-        if name not in MARKS:
-            train(name)
-    for group, cases in groups.items():
-        for (one, first), (other, second) in itertools.combinations(cases.items(), 2):
-            if {one, other} not in ALIKE.get(group.rpartition(".")[2], ()):
-                assert MARKS[first] != MARKS[second], f"{group}: {one} and {other} do the same"
+    refuse_alike(CASES, MARKS, train)

@@ -12,12 +12,17 @@ import typer
 
 from unrolled.cli import options
 
+Given = Annotated[
+    str, typer.Argument(help="Lines, a table, an image or a recording, a folder of them; - for standard input.")
+]
+Batch = Annotated[
+    int | None, typer.Option(min=1, help="Lines worked on together; in float32 the outputs do not depend on it.")
+]
+
 
 def predict(
     model: options.Model,
-    file: Annotated[
-        str, typer.Argument(help="Lines, a table, an image or a recording, a folder of them; - for standard input.")
-    ] = "-",
+    file: Given = "-",
     search: Annotated[str | None, typer.Option(help="argmax, beam or sampling.")] = None,
     beam: Annotated[int | None, typer.Option(help="Prefixes kept a sentence.")] = None,
     nbest: Annotated[int | None, typer.Option(help="Outputs a line: index, score and text, separated by tabs.")] = None,
@@ -35,13 +40,7 @@ def predict(
     top_k: Annotated[int | None, typer.Option(help="Sampling: only the k best symbols.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sampling: only the best symbols with this mass.")] = None,
     seed: Annotated[int | None, typer.Option(help="Sampling: another seed, other draws.")] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Lines worked on together; outputs do not depend on it, in float32.",
-        ),
-    ] = None,
+    batch: Batch = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Forecasts: steps ahead, the horizon at most.")] = None,
     spaces: Annotated[
         bool,

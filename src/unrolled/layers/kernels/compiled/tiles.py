@@ -120,7 +120,6 @@ def multiply_at(rows: int, x: int, apart: int, weight: Any, out: int, below: int
     """
     count, deep, _, _ = weight.numbers.shape
     tiles, pair, pairs = weight.numbers.ctypes.data, 2 * deep * TILE, count // 2
-    blocks, whole = rows // DEEP, rows // DEEP * DEEP
     size = max(1, GROUP // pair)
     groups, shape = (pairs + size - 1) // size, 0
     upwards = 1 - weight.upwards[0]  # looked at once: another thread may turn it meanwhile
@@ -128,41 +127,53 @@ def multiply_at(rows: int, x: int, apart: int, weight: Any, out: int, below: int
     for turned in range(groups):
         group = groups - 1 - turned if upwards else turned
         start, columns = group * size, min(size, pairs - group * size)
-        if whole and shape != DEEP:
-            shape = DEEP
-            configure(SHAPES.ctypes.data + shape * BYTES)
-        for step in range(blocks * columns):
-            block, column = (step % blocks, step // blocks) if rows <= FEW else (step // columns, step % columns)
-            row, at = DEEP * block, 2 * BYTES * (start + column)
-            begin = first + row * first_below + at if first else 0
-            tiles_at, out_at = tiles + (start + column) * pair, out + row * below + at
-            _four(x + row * apart, apart, tiles_at, deep, out_at, below, begin, first_below)
-        if rows > whole:
-            if shape != rows - whole:
-                shape = rows - whole
+        for ending in range(2):  # blocks of 32 rows, then the rest of the rows
+            some, blocks = (rows % DEEP, 1) if ending else (DEEP, rows // DEEP)
+            if some * blocks and shape != some:
+                shape = some
                 configure(SHAPES.ctypes.data + shape * BYTES)
-            for column in range(start, start + columns):
-                at = 2 * BYTES * column
-                begin = first + whole * first_below + at if first else 0
-                x_at, tiles_at, out_at = x + whole * apart, tiles + column * pair, out + whole * below + at
-                if shape > SIDE:
-                    _four(x_at, apart, tiles_at, deep, out_at, below, begin, first_below)
-                else:
-                    _two(x_at, apart, tiles_at, deep, out_at, below, begin, first_below)
+            for step in range(blocks * columns if some else 0):
+                block, column = (step % blocks, step // blocks) if rows <= FEW else (step // columns, step % columns)
+                row, at = rows - some if ending else DEEP * block, 2 * BYTES * (start + column)
+                begin = first + row * first_below + at if first else 0
+                x_at, tiles_at, out_at = x + row * apart, tiles + (start + column) * pair, out + row * below + at
+                _multiply(x_at, apart, tiles_at, deep, out_at, below, begin, first_below, some > SIDE)
     release()
 
 
 @row_function
-def _four(x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int) -> None:
-    """17 to 32 rows of x, ``apart`` bytes from each other, with two columns of tiles; rows of ``out`` are ``below``."""
+def _multiply(
+    x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int, many: bool
+) -> None:
+    """Up to 32 rows of x with two columns of tiles; ``many``: more than 16, the lower ones in tiles of their own."""
     if first:
         load_0(first, first_below)
         load_1(first + BYTES, first_below)
-        load_2(first + SIDE * first_below, first_below)
-        load_3(first + SIDE * first_below + BYTES, first_below)
     else:
         clear_0()
         clear_1()
+    if many:
+        _multiply_lower(x, apart, tiles, deep, out, below, first, first_below)
+    else:
+        for k in range(deep):
+            load_4(x + k * BYTES, apart)
+            load_6(tiles + k * TILE, BYTES)
+            multiply_0()
+            load_7(tiles + (deep + k) * TILE, BYTES)
+            multiply_1()
+    store_0(out, below)
+    store_1(out + BYTES, below)
+
+
+@row_function
+def _multiply_lower(
+    x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int
+) -> None:
+    """All 17 to 32 rows of x into the total, whose upper half is begun, and the lower half of that into ``out``."""
+    if first:
+        load_2(first + SIDE * first_below, first_below)
+        load_3(first + SIDE * first_below + BYTES, first_below)
+    else:
         clear_2()
         clear_3()
     for k in range(deep):
@@ -174,26 +185,5 @@ def _four(x: int, apart: int, tiles: int, deep: int, out: int, below: int, first
         load_5(x + SIDE * apart + k * BYTES, apart)
         multiply_2()
         multiply_3()
-    store_0(out, below)
-    store_1(out + BYTES, below)
     store_2(out + SIDE * below, below)
     store_3(out + SIDE * below + BYTES, below)
-
-
-@row_function
-def _two(x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int) -> None:
-    """1 to 16 rows of x with two columns of tiles."""
-    if first:
-        load_0(first, first_below)
-        load_1(first + BYTES, first_below)
-    else:
-        clear_0()
-        clear_1()
-    for k in range(deep):
-        load_4(x + k * BYTES, apart)
-        load_6(tiles + k * TILE, BYTES)
-        multiply_0()
-        load_7(tiles + (deep + k) * TILE, BYTES)
-        multiply_1()
-    store_0(out, below)
-    store_1(out + BYTES, below)
