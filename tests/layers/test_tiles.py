@@ -217,6 +217,8 @@ def test_a_repeated_product_and_its_derivative(steps):
     torch.testing.assert_close(product.back(gradient).double(), gradient.double() @ weight.double(), **near)
     with pytest.raises(RuntimeError, match="side by side"):
         Repeated(weight, 9).back(gradient.t().contiguous().t())
+    with pytest.raises(RuntimeError, match="float32 of bfloat16"):
+        Repeated(weight, 9).back(gradient.float())
 
 
 def test_what_torch_refuses_a_tiled_weight_refuses():

@@ -63,5 +63,7 @@ def _multiply(x: Tensor, tiles: Any, out: Tensor, first: int, first_apart: int) 
 
     if x.stride(1) != 1 or out.stride(1) != 1:
         raise RuntimeError("a product in tiles wants the columns of its tensors side by side")
+    if x.dtype is not torch.bfloat16 or out.dtype is not torch.float32:
+        raise RuntimeError(f"a product in tiles makes float32 of bfloat16, and was given {x.dtype} for {out.dtype}")
     multiply_at(len(x), x.data_ptr(), 2 * x.stride(0), tiles, out.data_ptr(), 4 * out.stride(0), first, 4 * first_apart)
     return out

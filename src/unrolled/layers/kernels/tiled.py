@@ -90,6 +90,11 @@ class TiledWeight(Tensor):
             self.views[key] = _view(self.whole, first, last, self.views, turned=turned, kind=key[-1])
         return self.views[key]
 
+    @property
+    def in_loops(self) -> bool:
+        """Whether compiled loops may multiply with its tiles: weightᵀ, rounded, of whole pairs of them."""
+        return self.turned and self.kind is torch.bfloat16 and self.width % compiled.PAIR == 0
+
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """x [..., inner] · weightᵀ + bias → [..., width], float32."""
         from unrolled.layers.kernels.compiled.tiles import multiply_at

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unrolled.layers.kernels.compiled import PAIR, tiles_worthwhile
+from unrolled.layers.kernels.compiled import tiles_worthwhile
 from unrolled.layers.kernels.compiled.products import Matrix
 from unrolled.layers.kernels.compiled.rows import Normed, Outside, Steps
 from unrolled.layers.kernels.compiled.tiles import Tiles, laid_out
@@ -37,9 +37,8 @@ def held(weight: Tensor | None, products: int = 1) -> Matrix | Tiles | None:
     """``weight`` [inner, width] of so many products, or a turned view of one, or None; the caller keeps the tensor."""
     if weight is None:
         return None
-    rounded = isinstance(weight, TiledWeight) and weight.turned and weight.kind is torch.bfloat16
-    if rounded and weight.width % PAIR == 0:  # type: ignore[attr-defined]
-        return weight.laid_out()  # type: ignore[attr-defined]
+    if isinstance(weight, TiledWeight) and weight.in_loops:
+        return weight.laid_out()
     turned = weight.stride(1) != 1
     if tiles_worthwhile(weight.shape, weight.dtype, products):
         return laid_out((weight.t() if turned else weight).detach().view(torch.uint16).numpy(), turned)
