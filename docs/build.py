@@ -20,6 +20,7 @@ def registries() -> dict[str, tuple[str, Any]]:
     from unrolled.data.builtin import BUILTIN
     from unrolled.layers import ATTENTIONS, CELLS, COVERAGES, DROPOUTS, NORMALISERS, REACHES
     from unrolled.models import (
+        ALIGNMENTS,
         BRIDGES,
         DECODERS,
         ENCODERS,
@@ -53,6 +54,7 @@ def registries() -> dict[str, tuple[str, Any]]:
         "Jitters": ("model.jitter", JITTERS),
         "Bridges": ("model.bridge", BRIDGES),
         "Decoders": ("model.decoder", DECODERS),
+        "Alignments": ("model.alignment", ALIGNMENTS),
         "Histories": ("model.history", HISTORIES),
         "Softmaxes": ("model.softmax", SOFTMAXES),
         "Fronts": ("model.front", FRONTS),

@@ -24,3 +24,7 @@ DECODERS: dict[str, dict[str, Any]] = {
     "query_before": {"kind": "query_before", "cell": LSTM},
     "transformer": {"kind": "transformer", **STACK},
 }
+ALIGNMENTS: dict[str, dict[str, Any]] = {
+    "independent": {"kind": "independent", "hidden_size": 4},
+    "monotonic": {"kind": "monotonic"},
+}

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_parts import ALIGNMENTS as SMALL_ALIGNMENTS
 from small_parts import DECODERS as SMALL_DECODERS
 from small_parts import ENCODERS as SMALL_ENCODERS
 from small_parts import GRU, LSTM
 
 from unrolled.base.protocol import BEGIN
 from unrolled.layers import cross_entropy
-from unrolled.models import DECODERS, ENCODERS, Seq2Seq
+from unrolled.models import ALIGNMENTS, DECODERS, ENCODERS, Seq2Seq
 
 RNN = {"kind": "rnn", "cell": GRU}
 ADDITIVE = {"kind": "additive", "hidden_size": 4}
@@ -51,12 +52,26 @@ MORE: list[dict[str, Any]] = [
     {"encoder": SMALL_ENCODERS["pyramidal"], "copy": True, "coverage_loss": 1.0},
     {"encoder": RNN, "decoder": SMALL_DECODERS["transformer"], "copy": True},
     {"encoder": RNN, "decoder": {**SMALL_DECODERS["query_before"], "gate": True, "layers": 2}},
+    {"encoder": SMALL_ENCODERS["pyramidal"], "decoder": SMALL_DECODERS["fixed"], "alignment": "monotonic"},
+    {
+        "encoder": RNN,
+        "decoder": {"kind": "fixed", "cell": GRU, "context": "once"},
+        "bridge": "zeros",
+        "alignment": "monotonic",
+        "copy": True,
+        "coverage_loss": 0.5,
+    },
 ]
 CASES: dict[str, dict[str, Any]] = {
     **{
         f"{encoder}-{decoder}": {"encoder": SMALL_ENCODERS[encoder], "decoder": SMALL_DECODERS[decoder]}
         for encoder in ENCODERS
         for decoder in DECODERS
+    },
+    **{
+        f"{alignment}-{decoder}": {"encoder": RNN, "decoder": small, "alignment": SMALL_ALIGNMENTS[alignment]}
+        for alignment in ALIGNMENTS
+        for decoder, small in SMALL_DECODERS.items()
     },
     **{f"more-{number}": case for number, case in enumerate(MORE)},
 }
@@ -109,7 +124,7 @@ def test_step_by_step_is_the_whole_pass(model: Seq2Seq, pairs: Callable) -> None
 def test_weights_are_over_the_real_words_of_the_source(model: Seq2Seq, pairs: Callable) -> None:
     batch = pairs(*SIZES, padding=(3, 0))
     weights = model(*batch).weights
-    if not model.decoder.attends:
+    if not (model.decoder.attends or model.alignment):
         assert weights is None
         return
     assert weights.shape == (3, batch.target_ids.shape[1] - 1, batch.source_ids.shape[1])

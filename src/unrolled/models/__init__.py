@@ -1,5 +1,6 @@
 """Wiring only: layers put together to encoders, decoders and whole models, which search and training drive."""
 
+from unrolled.models.alignments import ALIGNMENTS, Alignment
 from unrolled.models.bridge import BRIDGES, Bridge
 from unrolled.models.classifier import Classified, Classifier, Labelling
 from unrolled.models.decoders import DECODERS, Decoded, Decoder, Unrolled
@@ -28,6 +29,8 @@ from unrolled.models.word_vectors import WordVectors
 from unrolled.models.writing import Forced, Stepped, Writing
 
 __all__ = [
+    "ALIGNMENTS",
+    "Alignment",
     "AnswerModel",
     "Asked",
     "BRIDGES",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding
+from unrolled.models.alignments import ALIGNMENTS
 from unrolled.models.bridge import BRIDGES
 from unrolled.models.contextual import Looked
 from unrolled.models.decoders import DECODERS
@@ -27,8 +28,8 @@ class NumbersToText(Writing):
 
     ``embedding_size`` is that of the target's symbols, ``dropout`` that of their vectors and of the decoder's output,
     ``word_dropout`` the probability that a symbol is read as the unknown one. ``tie``: the output layer uses the
-    embedding's weights. ``coverage_loss``: see `Writing`. ``doubly_stochastic`` λ: in training λ Σ_j (1 - Σ_i α_ij)² is
-    added to each row's loss, so that no position is passed over (Xu et al. 2015, §4.2.1).
+    embedding's weights. ``coverage_loss`` and ``alignment``: see `Writing`. ``doubly_stochastic`` λ: in training
+    λ Σ_j (1 - Σ_i α_ij)² is added to each row's loss, so that no position is passed over (Xu et al. 2015, §4.2.1).
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class NumbersToText(Writing):
         word_dropout: Share = 0.0,
         coverage_loss: Annotated[float, Ge(0)] = 0.0,
         doubly_stochastic: Annotated[float, Ge(0)] = 0.0,
+        alignment: Annotated[Part | None, ALIGNMENTS] = None,
     ) -> None:
         super().__init__()
         self.front = FRONTS.build(front, channels, where="front")
@@ -65,6 +67,7 @@ class NumbersToText(Writing):
             dropout=DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="dropout"),
             tie=tie,
             coverage_loss=coverage_loss,
+            alignment=alignment,
         )
         self.doubly_stochastic = doubly_stochastic
         if doubly_stochastic > 0:

@@ -23,6 +23,7 @@ class Output(nn.Module):
 
     def __init__(self, size: int, vocabulary_size: int, /, *, tied: Embedding | None = None) -> None:
         super().__init__()
+        self.size = size
         inner = size if tied is None else tied.size
         self.projection = nn.Linear(size, inner, bias=False) if inner != size else None
         self.tied = tied is not None

@@ -11,6 +11,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.protocol import PAD
 from unrolled.base.registry import Part, Registry
 from unrolled.layers import DROPOUTS, Embedding, State
+from unrolled.models.alignments import ALIGNMENTS
 from unrolled.models.bridge import BRIDGES
 from unrolled.models.contextual import Contextual, Looked, look_up
 from unrolled.models.decoders import DECODERS
@@ -34,7 +35,9 @@ class Seq2Seq(Writing):
 
     ``copy``: symbols of the source can be said as they are (`Pointer`; See et al. 2017, arXiv:1704.04368).
     ``coverage_loss``: what is added to the loss for every step that looks where steps before it have looked, times
-    Σ_j min(α_ij, Σ_{k<i} α_kj) (ibid., eq. 12 and 13). Both need a decoder that attends. What is returned as weights
+    Σ_j min(α_ij, Σ_{k<i} α_kj) (ibid., eq. 12 and 13). Both need a decoder that attends, or an ``alignment``: each
+    symbol is said from one position, over which the model sums (`Alignment`), and the decoder may be one that looks
+    nowhere. What is returned as weights
     is over the source's own positions, whatever the encoder made of them.
 
     Sources are [w_1 … w_n, END], or with features [f_1 … f_k, w_1 … w_n, END], where a feature is an id from
@@ -66,6 +69,7 @@ class Seq2Seq(Writing):
         embedding_scale: Literal["none", "root"] = "none",
         copy: bool = False,
         coverage_loss: Annotated[float, Ge(0)] = 0.0,
+        alignment: Annotated[Part | None, ALIGNMENTS] = None,
     ) -> None:
         if tie == "all" and source_vocabulary != target_vocabulary:
             raise SettingsError(
@@ -94,11 +98,17 @@ class Seq2Seq(Writing):
             dropout=DROPOUTS.build({"kind": dropout_kind, "rate": dropout}, where="dropout"),
             tie=tie != "none",
             coverage_loss=coverage_loss,
+            alignment=alignment,
         )
         self.pointer: Pointer | None = None
         if copy:
             self.needs_attention("copy")
-            self.pointer = Pointer(self.decoder.output_size, source_vocabulary + feature_vocabulary, target_vocabulary)
+            if self.alignment is not None and self.encoder.reduction > 1:
+                raise SettingsError(
+                    "[copy] it was asked for with an alignment, which copies the symbol of one position, and this "
+                    "encoder makes one position of several symbols. Take another encoder, or leave copying out."
+                )
+            self.pointer = Pointer(self.output.size, source_vocabulary + feature_vocabulary, target_vocabulary)
 
     @property
     def regroups(self) -> bool:

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
-from unrolled.layers import Embedding, State, cross_entropy
+from unrolled.layers import Embedding, Memory, State, cross_entropy
 from unrolled.layers.attention.coverage import coverage_loss as looked_twice
+from unrolled.models.alignments import ALIGNMENTS, Alignment, Say
 from unrolled.models.bridge import BRIDGES
 from unrolled.models.contextual import Looked
 from unrolled.models.decoders import DECODERS
@@ -26,7 +27,7 @@ from unrolled.models.pointer import shares, shares_of, spread, spread_to
 class Forced(NamedTuple):
     """What a model says of a given target, every step seeing the gold symbols before it.
 
-    The logits of a model that copies are log-probabilities, which are their own log-softmax.
+    The logits of a model that copies, or has an alignment, are log-probabilities, which are their own log-softmax.
     """
 
     logits: Tensor  # [symbols, vocabulary], real symbols only, in the order of target_ids[:, 1:][target_mask[:, 1:]]
@@ -37,7 +38,7 @@ class Forced(NamedTuple):
 class _Seen(NamedTuple):
     """What a decoder made of a given target."""
 
-    outputs: Tensor  # [symbols, size], real symbols only
+    outputs: Tensor  # [symbols, size], real symbols only; with an alignment log-probabilities [symbols, vocabulary]
     places: Tensor  # int64 [symbols], of each in the flattened [batch, time - 1]
     weights: Tensor | None  # [batch, time - 1, source]
     state: State  # the one before the first symbol
@@ -57,7 +58,9 @@ class Writing(nn.Module, ABC):
     ``embedding`` is that of the target's symbols, ``dropout`` what the decoder's output goes through; ``tie``: the
     output layer uses the embedding's weights. ``coverage_loss`` is what is added to the loss for every step that looks
     where steps before it have looked, times Σ_j min(α_ij, Σ_{k<i} α_kj) (See et al. 2017, arXiv:1704.04368, eq. 12 and
-    13). What is returned as weights is over the source's own positions, whatever the encoder made of them.
+    13). ``alignment``: a symbol is said from one position, over which the model sums (`Alignment`), whatever the
+    decoder itself attends to. What is returned as weights is over the source's own positions, whatever the encoder made
+    of them.
 
     Targets are [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first. The state of ``start`` and
     ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
@@ -73,6 +76,7 @@ class Writing(nn.Module, ABC):
         dropout: nn.Module,
         tie: bool = False,
         coverage_loss: float = 0.0,
+        alignment: Part | None = None,
     ) -> None:
         """Take or build what writes: for a subclass's constructor, after the parts that read."""
         self.vocabulary_size, size = embedding.vocabulary_size, embedding.size
@@ -80,13 +84,18 @@ class Writing(nn.Module, ABC):
         self.encoder = encoder
         self.decoder = DECODERS.build(decoder, size, encoder.output_size, where="decoder")
         self.bridge = BRIDGES.build(bridge, encoder.layout, self.decoder.layout, where="bridge")
-        if not (self.bridge.carries or self.decoder.held):
+        self.alignment: Alignment | None = None
+        if alignment is not None:
+            sizes = self.decoder.output_size, encoder.output_size
+            self.alignment = ALIGNMENTS.build(alignment, *sizes, where="alignment")
+        if not (self.bridge.carries or self.decoder.held or self.alignment):
             raise SettingsError(
                 "[bridge] nothing of the source reaches this decoder: it has no attention, its context comes "
                 "once, and the bridge is 'zeros'. Take the bridge 'projection', or set decoder.context to every_step."
             )
         self.dropout = dropout
-        self.output = Output(self.decoder.output_size, self.vocabulary_size, tied=embedding if tie else None)
+        said_from = self.decoder if self.alignment is None else self.alignment
+        self.output = Output(said_from.output_size, self.vocabulary_size, tied=embedding if tie else None)
         self.coverage_loss = coverage_loss
         if coverage_loss > 0:
             self.needs_attention("coverage_loss")
@@ -130,10 +139,10 @@ class Writing(nn.Module, ABC):
 
     def needs_attention(self, name: str) -> None:
         """SettingsError where the decoder looks nowhere: the setting ``name`` needs one that does."""
-        if not self.decoder.attends:
+        if not (self.decoder.attends or self.alignment):
             raise SettingsError(
                 f"[{name}] it was asked for, and this decoder has no attention: it looks nowhere. "
-                "Take the decoder query_before, query_after, gnmt or transformer."
+                "Take the decoder query_before, query_after, gnmt or transformer, or an alignment."
             )
 
     # --- what all share -------------------------------------------------------------------------------------------
@@ -141,7 +150,7 @@ class Writing(nn.Module, ABC):
     @property
     def held(self) -> int:
         """How many tensors of a state, from the first on, never change from step to step."""
-        return 1 + self._own + self.decoder.held
+        return self._before + self.decoder.held
 
     @property
     def _shares(self) -> int:
@@ -152,6 +161,11 @@ class Writing(nn.Module, ABC):
     def _own(self) -> int:
         """How many tensors the model itself keeps of a sentence."""
         return self._shares + self.keeps
+
+    @property
+    def _before(self) -> int:
+        """How many tensors stand before the decoder's: the sentence, the model's own, and the alignment's memory."""
+        return 1 + self._own + (0 if self.alignment is None else len(Memory._fields))
 
     def forward(
         self, source: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float = 0.0
@@ -182,7 +196,7 @@ class Writing(nn.Module, ABC):
         """
         seen = self._unroll(source, source_mask, target_ids, target_mask, sampling)
         gold = target_ids[:, 1:][target_mask[:, 1:]]
-        if not self.keeps:
+        if not self.keeps and self.alignment is None:
             total = self.output.loss(seen.outputs, gold, smoothing)
         else:
             total = cross_entropy(self._logits(seen), gold, smoothing)
@@ -207,7 +221,12 @@ class Writing(nn.Module, ABC):
             share = (shares_of(mask, owner), owner)
         elif self.encoder.reduction > 1:
             share = (shares(read.mask, self.encoder.reduction),)
-        return (sentence, *share, *self.kept(source), *self.decoder.start(encoded, self.bridge(encoded)))
+        own = sentence, *share, *self.kept(source)
+        moving = self.decoder.start(encoded, self.bridge(encoded))
+        if self.alignment is None:
+            return (*own, *moving)
+        memory = self.alignment.remember(encoded.output, encoded.mask)
+        return (*own, *memory, *moving, *self.alignment.initial(memory, self.vocabulary_size))
 
     def vector(self, source: Tensor, mask: Tensor) -> Tensor:
         """The mean of what the encoder makes of each source's places, [batch, memory]."""
@@ -219,11 +238,15 @@ class Writing(nn.Module, ABC):
         """What comes after ``last_ids`` int64 [batch]; BEGIN at first. UsageError for a state of other rows."""
         check_rows(last_ids, state)
         embedded = self.read_target(last_ids.unsqueeze(1)).squeeze(1)
-        own = state[: 1 + self._own]
-        output, looked, moved = self.decoder.step(embedded, state[len(own) :])
-        weights = self._on_source(looked, state)
+        before, moving, aligned = self._split(state)
+        output, looked, moved = self.decoder.step(embedded, moving)
         output = self.dropout(output.unsqueeze(1)).squeeze(1)
-        return Stepped(self.say(output, weights, self._kept(state)), weights, (*own, *moved))
+        if self.alignment is None:
+            weights = self._on_source(looked, state)
+            return Stepped(self.say(output, weights, self._kept(state)), weights, (*before, *moved))
+        memory = Memory(*before[1 + self._own :])
+        said, looked, aligned = self.alignment.step(output, last_ids, memory, aligned, self._sayer(state))
+        return Stepped(said, self._on_source(looked, state), (*before, *moved, *aligned))
 
     def select(self, state: State, rows: Tensor) -> State:
         """The state of ``rows`` int64 [n], repeats allowed, in that order.
@@ -245,18 +268,43 @@ class Writing(nn.Module, ABC):
         fed = target_ids[:, :-1]
         if sampling > 0:
             fed = self._mix_in_own(fed, state, sampling)
-        outputs, looked = self.decoder(self.read_target(fed), state[1 + self._own :])
-        places = target_mask[:, 1:].flatten().nonzero().squeeze(1)
-        chosen = self.dropout(outputs).flatten(0, 1).index_select(0, places)
-        return _Seen(chosen, places, self._on_source(looked, state), state)
+        before, moving, _ = self._split(state)
+        outputs, looked = self.decoder(self.read_target(fed), moving)
+        outputs, places = self.dropout(outputs), target_mask[:, 1:].flatten().nonzero().squeeze(1)
+        if self.alignment is None:
+            chosen = outputs.flatten(0, 1).index_select(0, places)
+            return _Seen(chosen, places, self._on_source(looked, state), state)
+        memory = Memory(*before[1 + self._own :])
+        said, looked = self.alignment(outputs, target_ids[:, 1:], places, memory, self._sayer(state))
+        return _Seen(said, places, self._on_source(looked, state), state)
 
     def _logits(self, seen: _Seen) -> Tensor:
-        """Of each symbol; log-probabilities where the model copies."""
+        """Of each symbol; log-probabilities where the model copies or sums over positions."""
+        if self.alignment is not None:
+            return seen.outputs
         if not self.keeps or seen.weights is None:
             return self.say(seen.outputs, None, ())
         rows = seen.places // seen.weights.shape[1]
         pointed = seen.weights.flatten(0, 1).index_select(0, seen.places)
         return self.say(seen.outputs, pointed, tuple(one.index_select(0, rows) for one in self._kept(seen.state)))
+
+    def _sayer(self, state: State) -> Say:
+        """What an alignment says by: each position of a row by itself, which copies its own symbol."""
+
+        def say(vectors: Tensor, rows: Tensor | None) -> Tensor:
+            kept = self._kept(state) if rows is None else tuple(one.index_select(0, rows) for one in self._kept(state))
+            flat = self.dropout(vectors).flatten(0, 1)
+            alone = flat.new_ones(len(flat), 1) if kept else None
+            logits = self.say(flat, alone, tuple(one.flatten().unsqueeze(1) for one in kept))
+            exact = torch.promote_types(logits.dtype, torch.float32)
+            return logits.log_softmax(-1, dtype=exact).unflatten(0, vectors.shape[:2])
+
+        return say
+
+    def _split(self, state: State) -> tuple[State, State, State]:
+        """What stands before the decoder's state, the decoder's, and the alignment's."""
+        last = len(state) - (0 if self.alignment is None else self.alignment.moves)
+        return state[: self._before], state[self._before : last], state[last:]
 
     def _kept(self, state: State) -> State:
         """What ``kept`` gave."""
