@@ -21,12 +21,13 @@ from unrolled.models.positions import POSITIONS
 from unrolled.models.reader import AnswerModel, Asked, DeepReader, Read, Reader
 from unrolled.models.readings import READINGS
 from unrolled.models.regions import ImageFront
+from unrolled.models.said import Forced, Stepped
 from unrolled.models.seq2seq import MODELS, Seq2Seq
 from unrolled.models.softmaxes import SOFTMAXES
 from unrolled.models.stepper import TorchStepper
 from unrolled.models.tagger import Tagger
 from unrolled.models.word_vectors import WordVectors
-from unrolled.models.writing import Forced, Stepped, Writing
+from unrolled.models.writing import Writing
 
 __all__ = [
     "ALIGNMENTS",

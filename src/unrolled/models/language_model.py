@@ -13,9 +13,9 @@ from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding, State
 from unrolled.models.histories import HISTORIES
 from unrolled.models.ranges import Count, Share
+from unrolled.models.said import Stepped
 from unrolled.models.seq2seq import MODELS
 from unrolled.models.softmaxes import SOFTMAXES
-from unrolled.models.writing import Stepped
 
 
 class Read(NamedTuple):

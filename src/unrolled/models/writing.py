@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,34 +19,7 @@ from unrolled.models.encoders import Encoded, Encoder
 from unrolled.models.given import check_pairs, check_rows
 from unrolled.models.output import Output
 from unrolled.models.pointer import shares, shares_of, spread, spread_to
-
-
-class Forced(NamedTuple):
-    """What a model says of a given target, every step seeing the gold symbols before it.
-
-    The logits of a model that copies, or has an alignment, are log-probabilities, which are their own log-softmax.
-    """
-
-    logits: Tensor  # [symbols, vocabulary], real symbols only, in the order of target_ids[:, 1:][target_mask[:, 1:]]
-    weights: Tensor | None  # [batch, time - 1, source], float32; None without attention
-    penalty: Tensor | None = None  # to be added to the summed loss: the coverage loss, where the model has one
-
-
-class _Seen(NamedTuple):
-    """What a decoder made of a given target."""
-
-    outputs: Tensor  # [symbols, size], real symbols only; with an alignment log-probabilities [symbols, vocabulary]
-    places: Tensor  # int64 [symbols], of each in the flattened [batch, time - 1]
-    weights: Tensor | None  # [batch, time - 1, source]
-    state: State  # the one before the first symbol
-
-
-class Stepped(NamedTuple):
-    """What a model says of the next symbol."""
-
-    logits: Tensor  # [batch, vocabulary]
-    weights: Tensor | None  # [batch, source]
-    state: State
+from unrolled.models.said import Forced, Seen, Stepped, evaluating
 
 
 class Writing(nn.Module, ABC):
@@ -259,7 +229,7 @@ class Writing(nn.Module, ABC):
 
     def _unroll(
         self, source: Tensor, source_mask: Tensor, target_ids: Tensor, target_mask: Tensor, sampling: float
-    ) -> _Seen:
+    ) -> Seen:
         """Run over a given target, every step seeing the gold symbols before it, or in part the model's own."""
         if not 0 <= sampling <= 1:
             raise SettingsError(f"a sampling of {sampling} was given; it must be from 0 to 1.")
@@ -273,12 +243,12 @@ class Writing(nn.Module, ABC):
         outputs, places = self.dropout(outputs), target_mask[:, 1:].flatten().nonzero().squeeze(1)
         if self.alignment is None:
             chosen = outputs.flatten(0, 1).index_select(0, places)
-            return _Seen(chosen, places, self._on_source(looked, state), state)
+            return Seen(chosen, places, self._on_source(looked, state), state)
         memory = Memory(*before[1 + self._own :])
         said, looked = self.alignment(outputs, target_ids[:, 1:], places, memory, self._sayer(state))
-        return _Seen(said, places, self._on_source(looked, state), state)
+        return Seen(said, places, self._on_source(looked, state), state)
 
-    def _logits(self, seen: _Seen) -> Tensor:
+    def _logits(self, seen: Seen) -> Tensor:
         """Of each symbol; log-probabilities where the model copies or sums over positions."""
         if self.alignment is not None:
             return seen.outputs
@@ -325,20 +295,8 @@ class Writing(nn.Module, ABC):
         """The symbols to feed: gold ones [batch, time], some replaced by the best at their place without dropout."""
         fed = fed.clone()
         own = torch.rand(fed.shape, device=fed.device) < probability
-        with _evaluating(self):
+        with evaluating(self):
             for place in range(1, fed.shape[1]):
                 logits, _, state = self.step(fed[:, place - 1], state)
                 fed[:, place] = torch.where(own[:, place], logits.argmax(dim=-1), fed[:, place])
         return fed
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Every part in evaluation mode for a while, and afterwards in the one it was in."""
-    modes = [(part, part.training) for part in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
