@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Annotated, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
-from annotated_types import Ge
 from torch import Tensor, nn
 
 from unrolled.base.registry import Registry
@@ -145,27 +144,14 @@ class Independent(Alignment):
 
 @ALIGNMENTS.register("monotonic")
 class Monotonic(Alignment):
-    """p(a_i = j | a_{i-1} = k) = exp(e_ij + d_{j-k}) / Σ_{l ≥ k} exp(e_il + d_{l-k}) for j ≥ k, else 0; a_0 is 1.
+    """p(a_i = j | a_{i-1} = k) = exp e_ij / Σ_{l ≥ k} exp e_il for j ≥ k, else 0; a_0 is the first position.
 
     p(a_i = j | y_<i) = Σ_k p(a_i = j | a_{i-1} = k) p(a_{i-1} = k | y_<i): a hidden Markov model over positions that
     never goes back (Wu & Cotterell 2019, arXiv:1905.06319, §3, first order). It suits spellings, sounds and endings,
-    whose order is the same on both sides. d, which the paper does not have, is a learned number for each step forward
-    of 0, 1, … ``distances`` - 1 positions or more, at first 0; null: none.
+    whose order is the same on both sides.
     """
 
     moves = 2
-
-    def __init__(
-        self,
-        decoder_size: int,
-        memory_size: int,
-        /,
-        *,
-        hidden_size: Count | None = None,
-        distances: Annotated[int, Ge(2)] | None = 4,
-    ) -> None:
-        super().__init__(decoder_size, memory_size, hidden_size=hidden_size)
-        self.distance = nn.Parameter(torch.zeros(distances)) if distances is not None else None
 
     def initial(self, memory: Memory, vocabulary_size: int) -> State:
         before = _first(memory)
@@ -173,14 +159,8 @@ class Monotonic(Alignment):
 
     def follow(self, scores: Tensor, before: Tensor, said: Tensor) -> Tensor:
         after = (before + said).log_softmax(-1)
-        if self.distance is None:
-            later = scores.flip(-1).logcumsumexp(-1).flip(-1)  # log Σ_{l ≥ k} exp e_l
-            return scores + (after - later).logcumsumexp(-1)
-        place = torch.arange(scores.shape[-1], device=scores.device)
-        forward = place - place.unsqueeze(1)  # [k, j]
-        near = self.distance[forward.clamp(0, len(self.distance) - 1)].masked_fill(forward < 0, NEVER)
-        chances = (scores.unsqueeze(1) + near).log_softmax(-1)  # [batch, k, j]
-        return (after.unsqueeze(2) + chances).logsumexp(1)
+        later = scores.flip(-1).logcumsumexp(-1).flip(-1)  # log Σ_{l ≥ k} exp e_l
+        return scores + (after - later).logcumsumexp(-1)
 
 
 def _first(memory: Memory) -> Tensor:

@@ -12,7 +12,6 @@ from unrolled.layers import Cell, Embedding
 from unrolled.layers.attention import Additive, Bilinear, Concat, Location
 from unrolled.layers.attention.coverage import NeuralCoverage, SumCoverage
 from unrolled.layers.attention.reach import LocalPredictive
-from unrolled.models.alignments import Monotonic
 from unrolled.models.output import Output
 from unrolled.models.positions import Learned
 
@@ -106,7 +105,6 @@ FORMULAS: dict[type[nn.Module], Callable[[Any], tuple[str, Mapping[str, int]]]] 
     LocalPredictive: lambda reach: ("q² + q", {"q": len(reach.vector)}),
     SumCoverage: _sum_coverage,
     NeuralCoverage: lambda coverage: ("ks", {"k": len(coverage.weight), "s": coverage.size}),
-    Monotonic: lambda alignment: ("d", {"d": len(alignment.distance)}),
     Bilinear: lambda attention: ("qm", {"q": attention.query_size, "m": attention.memory_size}),
     Output: _output,
     Learned: lambda table: ("tn", {"t": table.weight.shape[0], "n": table.weight.shape[1]}),
