@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unrolled.base.settings import read_yaml
-from unrolled.models import DECODERS, ENCODERS, MODELS, Seq2Seq
+from unrolled.models import ALIGNMENTS, DECODERS, ENCODERS, MODELS, Seq2Seq
 
 VOCABULARY, SOURCE, TARGET = 13, 2, 3
 SMALL_CELL = {"kind": "lstm", "hidden_size": 4}
@@ -44,6 +44,7 @@ CASES = {
         "copy": True,
         "coverage_loss": 1.0,
     },
+    "from any position": {"encoder": "rnn", "decoder": "fixed", "alignment": "independent"},
     "convolutions": {"encoder": {"kind": "cnn", "layers": 2, "hidden_size": 4}, "decoder": "fixed"},
     "nothing read, a gate": {"encoder": {"kind": "plain"}, "decoder": {"kind": "query_before", "gate": True}},
     "n-grams": {"encoder": {"kind": "ngram", "hidden_size": 3}, "decoder": "fixed"},
@@ -96,10 +97,10 @@ def test_a_given_target_and_a_step_of_a_search_are_exported_for_any_number_of_ro
         torch.testing.assert_close(exported(*some), both(*some), rtol=1e-5, atol=1e-6)
 
 
-def test_every_encoder_and_decoder_is_among_them():
-    for side, registry in (("encoder", ENCODERS), ("decoder", DECODERS)):
-        kinds = {part if isinstance(part, str) else part["kind"] for part in (case[side] for case in CASES.values())}
-        assert kinds == set(registry)
+def test_every_encoder_decoder_and_alignment_is_among_them():
+    for side, registry in (("encoder", ENCODERS), ("decoder", DECODERS), ("alignment", ALIGNMENTS)):
+        parts = [case[side] for case in CASES.values() if case.get(side)]
+        assert {part if isinstance(part, str) else part["kind"] for part in parts} == set(registry)
 
 
 def test_a_recurrence_is_exported_for_one_number_of_steps():

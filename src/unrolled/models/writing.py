@@ -264,7 +264,7 @@ class Writing(nn.Module, ABC):
         def say(vectors: Tensor, rows: Tensor | None) -> Tensor:
             kept = self._kept(state) if rows is None else tuple(one.index_select(0, rows) for one in self._kept(state))
             flat = self.dropout(vectors).flatten(0, 1)
-            alone = flat.new_ones(len(flat), 1) if kept else None
+            alone = flat.new_ones(flat.shape[0], 1) if kept else None
             logits = self.say(flat, alone, tuple(one.flatten().unsqueeze(1) for one in kept))
             exact = torch.promote_types(logits.dtype, torch.float32)
             return logits.log_softmax(-1, dtype=exact).unflatten(0, vectors.shape[:2])
