@@ -15,7 +15,7 @@ from unrolled.layers.attention import (
 from unrolled.layers.cells import CELLS, Cell, State
 from unrolled.layers.characters import CharacterEncoder
 from unrolled.layers.crf import ConditionalRandomField, Legal
-from unrolled.layers.dropout import DROPOUTS, LockedDropout, PlainDropout
+from unrolled.layers.dropout import DROPOUTS, Dropout, LockedDropout, PlainDropout
 from unrolled.layers.embedding import Embedding
 from unrolled.layers.loss import cross_entropy
 from unrolled.layers.modules import GRU, LSTM, Elman
@@ -28,6 +28,7 @@ __all__ = [
     "CELLS",
     "COVERAGES",
     "DROPOUTS",
+    "Dropout",
     "GRU",
     "LSTM",
     "Legal",

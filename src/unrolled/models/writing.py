@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
-from unrolled.layers import Embedding, Memory, State, cross_entropy
+from unrolled.layers import Dropout, Embedding, Memory, State, cross_entropy
 from unrolled.layers.attention.coverage import coverage_loss as looked_twice
 from unrolled.models.alignments import ALIGNMENTS, Alignment, Say
 from unrolled.models.bridge import BRIDGES
@@ -43,7 +43,7 @@ class Writing(nn.Module, ABC):
         decoder: Part,
         bridge: Part,
         *,
-        dropout: nn.Module,
+        dropout: Dropout,
         tie: bool = False,
         coverage_loss: float = 0.0,
         alignment: Part | None = None,
@@ -263,13 +263,19 @@ class Writing(nn.Module, ABC):
 
         def say(vectors: Tensor, rows: Tensor | None) -> Tensor:
             kept = self._kept(state) if rows is None else tuple(one.index_select(0, rows) for one in self._kept(state))
-            flat = self.dropout(vectors).flatten(0, 1)
+            flat = self._dropped(vectors).flatten(0, 1)
             alone = flat.new_ones(flat.shape[0], 1) if kept else None
             logits = self.say(flat, alone, tuple(one.flatten().unsqueeze(1) for one in kept))
             exact = torch.promote_types(logits.dtype, torch.float32)
             return logits.log_softmax(-1, dtype=exact).unflatten(0, vectors.shape[:2])
 
         return say
+
+    def _dropped(self, vectors: Tensor) -> Tensor:
+        """``vectors`` [rows, source, size] with dropout, the same numbers of all positions, so that these compare."""
+        if not self.dropout.active:
+            return vectors
+        return vectors * self.dropout.draw(len(vectors), vectors.shape[2], vectors).unsqueeze(1)
 
     def _split(self, state: State) -> tuple[State, State, State]:
         """What stands before the decoder's state, the decoder's, and the alignment's."""
