@@ -99,6 +99,7 @@ def test_an_empty_output_can_be_drawn_too(tmp_path: Path) -> None:
         (Measure(0.856, None, 9, "", "%"), "86 %"),
         (Measure(1.234, None, 9, "", "nats"), "1.23 nats"),
         (Measure(-0.5, None, 9, ""), "-0.50"),
+        (Measure(-0.001, None, 9, "", "nats"), "0.00 nats"),
         (Measure(None, None, 0, ""), "–"),
     ],
 )

@@ -42,7 +42,7 @@ class Density(Plotted):
     def target_text(self) -> str:
         """The drawing's loss in nats a point, and the label."""
         named = f"{self.label}: " if self.label else ""
-        return f"{named}{-self.log_probs.mean():.3f} nats a point, {len(self.points)} points"
+        return f"{named}{-self.log_probs.mean():z.3f} nats a point, {len(self.points)} points"
 
     @property
     def calibration(self) -> Measure:
@@ -74,7 +74,7 @@ class Density(Plotted):
         lines = [
             "surprise    " + "".join(HEIGHTS[heights[place]] for place in places),
             "pen         " + "".join("─" if self.points[place, 2] == 0 else "╴" for place in places),
-            f"from {losses.min():.2f} to {losses.max():.2f} nats. {self.calibration.sentence}",
+            f"from {losses.min():z.2f} to {losses.max():z.2f} nats. {self.calibration.sentence}",
         ]
         return "\n".join(lines)
 

@@ -180,8 +180,8 @@ def _agreement(pairs: Sequence[tuple[np.ndarray, np.ndarray]], part: str, whole:
             float(np.mean(drops)),
             float(np.mean(others)),
             len(pairs),
-            f"Without its most attended {part} {one} loses {np.mean(drops):.2f} nats of log-probability; "
-            f"without another one {np.mean(others):.2f}.",
+            f"Without its most attended {part} {one} loses {np.mean(drops):z.2f} nats of log-probability; "
+            f"without another one {np.mean(others):z.2f}.",
             "nats",
         ),
     }
@@ -201,6 +201,6 @@ def _correlation(found: Sequence[float], asked: int, part: str) -> Measure:
         value,
         0.0,
         len(found),
-        f"Attention orders the {part}s like their removal does with a rank correlation of {value:.2f} "
+        f"Attention orders the {part}s like their removal does with a rank correlation of {value:z.2f} "
         "(0: no relation; 1: the same order).",
     )

@@ -28,8 +28,8 @@ class Measure(NamedTuple):
         if value is None:
             return "–"
         if self.unit == "%":
-            return f"{100 * value:.0f} %"
-        return f"{value:.2f} {self.unit}".rstrip()
+            return f"{100 * value:z.0f} %"
+        return f"{value:z.2f} {self.unit}".rstrip()
 
 
 class Tokens(NamedTuple):

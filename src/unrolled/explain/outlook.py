@@ -122,7 +122,7 @@ def trust(attention: Sequence[np.ndarray], moves: Sequence[np.ndarray]) -> dict[
             0.0,
             len(found),
             "Attention orders the stretches of the past as taking them out moves the forecast with a rank correlation "
-            f"of {value:.2f} (0: no relation; 1: the same order).",
+            f"of {value:z.2f} (0: no relation; 1: the same order).",
         ),
         "top_agreement": Measure(
             top,
@@ -169,7 +169,7 @@ def _figure(one: Outlook) -> Figure:
 
 def _title(one: Outlook) -> str:
     measure = (one.faithfulness or {}).get("rank_correlation")
-    value = "" if measure is None or measure.value is None else f" (rank correlation of both {measure.value:.2f})"
+    value = "" if measure is None or measure.value is None else f" (rank correlation of both {measure.value:z.2f})"
     below = "below: what was read, and" if one.attention is not None else "below:"
     return f"{one.name}; {below} how far the forecast moves without a stretch of the past{value}"
 

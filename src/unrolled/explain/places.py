@@ -53,7 +53,7 @@ class WordMap(LaidOut):
                 f"{len(self.words)} words: {', '.join(map(printable, self.words[:12]))}{', …' * (len(self.words) > 12)}"
             )
         near = [
-            f"{printable(word)} {cosine:.2f}"
+            f"{printable(word)} {cosine:z.2f}"
             for word, cosine in zip(self.words, self.likeness, strict=True)
             if word not in self.marked
         ]
@@ -133,7 +133,7 @@ def layout(found: WordMap) -> Picture:
         marked = word in found.marked
         size = WORD if marked else SMALL
         shown = shorten(printable(word), LONGEST)
-        title = printable(word) + ("" if found.likeness is None else f": cosine {found.likeness[place]:.3f}")
+        title = printable(word) + ("" if found.likeness is None else f": cosine {found.likeness[place]:z.3f}")
         ink: Literal["gold", "heat"] = "gold" if marked else "heat"
         shapes.append(Box(left - DOT / 2, top - DOT / 2, DOT, DOT, ink, radius=DOT / 2, title=title))
         at = _free(left, top, size * ems(shown), size, taken)

@@ -184,8 +184,8 @@ def _of_sentences(found: Mapping[str, Measure]) -> dict[str, Measure]:
             f"answer loses most (picking at random: {top.chance:.0%})."
         ),
         "sentence_drop": drop._replace(
-            sentence=f"Without its most read sentence an answer loses {drop.value:.2f} nats of log-probability; "
-            f"without another one {drop.chance:.2f}."
+            sentence=f"Without its most read sentence an answer loses {drop.value:z.2f} nats of log-probability; "
+            f"without another one {drop.chance:z.2f}."
         ),
     }
 
