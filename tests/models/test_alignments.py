@@ -84,14 +84,13 @@ def test_a_target_is_as_likely_as_all_its_alignments_together(
 
 
 def test_positions_never_go_back_where_the_order_is_kept() -> None:
-    alignment, layer = built("monotonic", 0)
+    alignment, _ = built("monotonic", 0)
     memory = alignment.remember(torch.randn(1, 4, MEMORY).double(), torch.ones(1, 4, dtype=torch.bool))
     third = torch.tensor([[float("-1e9"), float("-1e9"), 0.0, float("-1e9")]]).double()
     after = alignment.follow(torch.randn(1, 4).double(), third, torch.zeros(1, 4).double()).exp()
     assert (after[0, :2] == 0).all() and (after[0, 2:] > 0).all()
     first = alignment.initial(memory, VOCABULARY)[0].exp()
     assert first.tolist() == [[1.0, 0.0, 0.0, 0.0]]
-    del layer
 
 
 @every_alignment
@@ -148,11 +147,11 @@ def test_the_decoder_needs_nothing_else_of_the_source(small: Callable, pairs: Ca
 
 
 def test_joined_positions_have_no_symbol_to_copy() -> None:
-    with pytest.raises(SettingsError, match=r"\[copy\] .* makes one position of several symbols"):
+    with pytest.raises(SettingsError, match=r"\[copy\] .* several symbols make one position"):
         Seq2Seq(11, 13, encoder=ENCODERS["pyramidal"], decoder=DECODERS["fixed"], alignment="monotonic", copy=True)
 
 
-def test_a_trained_one_aligns_what_was_shifted() -> None:
+def test_a_trained_one_aligns_what_was_doubled() -> None:
     """Each symbol is written twice; the positions are those that it was read at."""
     torch.manual_seed(0)
     decoder = {**HISTORY, "cell": {"kind": "lstm", "hidden_size": 32}}
@@ -187,3 +186,47 @@ def test_memories_are_what_a_search_may_hold(small: Callable, pairs: Callable) -
     assert model.held == 1 + len(Memory._fields)
     after = model.step(torch.tensor([BEGIN, BEGIN]), state).state
     assert all(one is other for one, other in zip(state[: model.held], after[: model.held], strict=True))
+
+
+@every_alignment
+def test_a_step_that_is_fed_its_own_symbol_knows_that_it_was_said(kind: str, small: Callable, pairs: Callable) -> None:
+    model = small(encoder={"kind": "rnn", "cell": GRU}, decoder=HISTORY, alignment=SMALL[kind])
+    batch = pairs([3, 1], [3, 3])
+    forced = model(*batch, sampling=1.0)
+    state, last, said = model.start(batch.source_ids, batch.source_mask), batch.target_ids[:, 0], []
+    for _ in range(batch.target_ids.shape[1] - 1):
+        logits, _, state = model.step(last, state)
+        said.append(logits)
+        last = logits.argmax(dim=1)
+    torch.testing.assert_close(forced.logits, torch.stack(said, dim=1).flatten(0, 1))
+
+
+@every_alignment
+def test_the_sum_is_exact_in_float32_under_autocast_and_far_from_likely(
+    kind: str, small: Callable, pairs: Callable
+) -> None:
+    model = small(encoder={"kind": "rnn", "cell": GRU}, decoder=HISTORY, alignment=SMALL[kind], double=False)
+    batch = pairs([3, 1], [2, 4])
+    with torch.autocast("cpu", torch.bfloat16):
+        said = model(*batch).logits
+    assert said.dtype is torch.float32
+    torch.testing.assert_close(said.exp().sum(1), torch.ones(len(said)), rtol=0, atol=1e-5)
+    with torch.no_grad():
+        model.output.weight.mul_(300)
+    rough, exact = model(*batch).logits, model.double()(*batch).logits
+    assert exact.min() < -200
+    torch.testing.assert_close(rough.double(), exact, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind, alike", [("plain", False), ("locked", True)])
+def test_dropout_is_the_same_at_all_positions_and_locked_at_all_steps(kind: str, alike: bool, pairs: Callable) -> None:
+    torch.manual_seed(0)
+    parts = {"encoder": "plain", "bridge": "zeros", "decoder": HISTORY, "alignment": "monotonic"}
+    model = Seq2Seq(11, 13, embedding_size=8, dropout=0.5, dropout_kind=kind, **parts)
+    read: list[torch.Tensor] = []
+    model.output.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    batch = pairs([3, 3], [4, 4])
+    model(*batch)
+    zeros = (read[0].unflatten(0, (2, 5, 4)) == 0).float()  # [sentence, step, position, size]
+    assert (zeros == zeros[:, :, :1]).all() and 0.2 < zeros.mean() < 0.8
+    assert (zeros == zeros[:, :1]).all().item() is alike

@@ -59,7 +59,7 @@ class Registry(Generic[T]):
         if isinstance(part, str):
             part = {"kind": part}
         if not isinstance(part, Mapping):
-            raise SettingsError(f"{place}a {self.noun} is a name or a mapping with 'kind', not {part!r}.")
+            raise SettingsError(f"{place}give the {self.noun} as a name or as a mapping with 'kind', not {part!r}.")
         values = dict(part)
         kind = values.pop("kind", None)
         if not isinstance(kind, str):

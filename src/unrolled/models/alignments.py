@@ -80,7 +80,7 @@ class Alignment(nn.Module, abc.ABC):
         """
 
     def forward(self, outputs: Tensor, target: Tensor, places: Tensor, memory: Memory, say: Say) -> Marginal:
-        """What is said of ``target`` int64 [batch, time], all steps at once.
+        """What is said of all steps at once; ``target`` int64 [batch, time] is what each step's successor knows of it.
 
         ``outputs`` [batch, time, decoder] are the decoder's, ``places`` int64 [symbols] those of the real symbols in
         the flattened [batch, time]; ``say`` makes log-probabilities of o.
@@ -133,7 +133,7 @@ ALIGNMENTS: Registry[Alignment] = Registry("alignment")
 @ALIGNMENTS.register("independent")
 class Independent(Alignment):
     """p(a_i = j) = softmax_j(e_ij): any position, whatever the one before (Wu, Shapiro & Cotterell 2018,
-    arXiv:1808.10024, §3)."""
+    arXiv:1808.10024)."""
 
     def initial(self, memory: Memory, vocabulary_size: int) -> State:  # noqa: ARG002
         return ()
@@ -147,7 +147,7 @@ class Monotonic(Alignment):
     """p(a_i = j | a_{i-1} = k) = exp e_ij / Σ_{l ≥ k} exp e_il for j ≥ k, else 0; a_0 is the first position.
 
     p(a_i = j | y_<i) = Σ_k p(a_i = j | a_{i-1} = k) p(a_{i-1} = k | y_<i): a hidden Markov model over positions that
-    never goes back (Wu & Cotterell 2019, arXiv:1905.06319, §3, first order). It suits spellings, sounds and endings,
+    never goes back (Wu & Cotterell 2019, arXiv:1905.06319, first order). It suits spellings, sounds and endings,
     whose order is the same on both sides.
     """
 
@@ -173,5 +173,4 @@ def _first(memory: Memory) -> Tensor:
 def _added(said: Tensor, looked: Tensor) -> Tensor:
     """log Σ_j p(a = j) p(y | a = j) [rows, vocabulary] of ``said`` [rows, source, vocabulary] and ``looked`` [rows,
     source], both logarithms."""
-    added = torch.bmm(looked.exp().unsqueeze(1), said.exp()).squeeze(1)
-    return added.clamp_min(torch.finfo(added.dtype).tiny).log()
+    return (said + looked.unsqueeze(2)).logsumexp(1)

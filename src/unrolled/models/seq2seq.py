@@ -37,8 +37,8 @@ class Seq2Seq(Writing):
     ``coverage_loss``: what is added to the loss for every step that looks where steps before it have looked, times
     Σ_j min(α_ij, Σ_{k<i} α_kj) (ibid., eq. 12 and 13). Both need a decoder that attends, or an ``alignment``: each
     symbol is said from one position, over which the model sums (`Alignment`), and the decoder may be one that looks
-    nowhere. What is returned as weights
-    is over the source's own positions, whatever the encoder made of them.
+    nowhere. What is returned as weights is over the source's own positions, whatever the encoder made of them; with an
+    alignment it is that of the alignment, and a decoder's own attention is only read with.
 
     Sources are [w_1 … w_n, END], or with features [f_1 … f_k, w_1 … w_n, END], where a feature is an id from
     ``source_vocabulary`` on, of the ``feature_vocabulary`` that follow: it is read from a table of its own, which
@@ -103,10 +103,10 @@ class Seq2Seq(Writing):
         self.pointer: Pointer | None = None
         if copy:
             self.needs_attention("copy")
-            if self.alignment is not None and self.encoder.reduction > 1:
+            if self.alignment is not None and (self.encoder.reduction > 1 or self.regroups):
                 raise SettingsError(
-                    "[copy] it was asked for with an alignment, which copies the symbol of one position, and this "
-                    "encoder makes one position of several symbols. Take another encoder, or leave copying out."
+                    "[copy] it was asked for with an alignment, which copies the symbol of one position, and here "
+                    "several symbols make one position. Take another encoder or tokenizer, or leave copying out."
                 )
             self.pointer = Pointer(self.output.size, source_vocabulary + feature_vocabulary, target_vocabulary)
 

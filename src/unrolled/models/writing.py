@@ -25,7 +25,8 @@ from unrolled.models.said import Forced, Seen, Stepped, evaluating
 class Writing(nn.Module, ABC):
     """p(y | x) = Π_i p(y_i | y_<i, x) of a target y, x read in any way: what a subclass gives is `read`.
 
-    ``embedding`` is that of the target's symbols, ``dropout`` what the decoder's output goes through; ``tie``: the
+    ``embedding`` is that of the target's symbols, ``dropout`` what the decoder's output goes through, and with an
+    alignment what is said from each position too; ``tie``: the
     output layer uses the embedding's weights. ``coverage_loss`` is what is added to the loss for every step that looks
     where steps before it have looked, times Σ_j min(α_ij, Σ_{k<i} α_kj) (See et al. 2017, arXiv:1704.04368, eq. 12 and
     13). ``alignment``: a symbol is said from one position, over which the model sums (`Alignment`), whatever the
@@ -238,15 +239,14 @@ class Writing(nn.Module, ABC):
         fed = target_ids[:, :-1]
         if sampling > 0:
             fed = self._mix_in_own(fed, state, sampling)
-        before, moving, _ = self._split(state)
+        _, moving, _ = self._split(state)
         outputs, looked = self.decoder(self.read_target(fed), moving)
         outputs, places = self.dropout(outputs), target_mask[:, 1:].flatten().nonzero().squeeze(1)
         if self.alignment is None:
             chosen = outputs.flatten(0, 1).index_select(0, places)
             return Seen(chosen, places, self._on_source(looked, state), state)
-        memory = Memory(*before[1 + self._own :])
-        said, looked = self.alignment(outputs, target_ids[:, 1:], places, memory, self._sayer(state))
-        return Seen(said, places, self._on_source(looked, state), state)
+        read = torch.cat((fed[:, 1:], target_ids[:, -1:]), dim=1)
+        return self._unroll_aligned(self.alignment, outputs, read, places, state)
 
     def _logits(self, seen: Seen) -> Tensor:
         """Of each symbol; log-probabilities where the model copies or sums over positions."""
@@ -258,12 +258,15 @@ class Writing(nn.Module, ABC):
         pointed = seen.weights.flatten(0, 1).index_select(0, seen.places)
         return self.say(seen.outputs, pointed, tuple(one.index_select(0, rows) for one in self._kept(seen.state)))
 
-    def _sayer(self, state: State) -> Say:
-        """What an alignment says by: each position of a row by itself, which copies its own symbol."""
+    def _sayer(self, state: State, dropped: Tensor | None = None) -> Say:
+        """What an alignment says by: each position of a row by itself, which copies its own symbol.
+
+        ``dropped`` [rows, size] is what dropout makes of ones, the same at all positions, so that these compare.
+        """
 
         def say(vectors: Tensor, rows: Tensor | None) -> Tensor:
             kept = self._kept(state) if rows is None else tuple(one.index_select(0, rows) for one in self._kept(state))
-            flat = self._dropped(vectors).flatten(0, 1)
+            flat = (vectors if dropped is None else vectors * dropped.unsqueeze(1)).flatten(0, 1)
             alone = flat.new_ones(flat.shape[0], 1) if kept else None
             logits = self.say(flat, alone, tuple(one.flatten().unsqueeze(1) for one in kept))
             exact = torch.promote_types(logits.dtype, torch.float32)
@@ -271,11 +274,18 @@ class Writing(nn.Module, ABC):
 
         return say
 
-    def _dropped(self, vectors: Tensor) -> Tensor:
-        """``vectors`` [rows, source, size] with dropout, the same numbers of all positions, so that these compare."""
-        if not self.dropout.active:
-            return vectors
-        return vectors * self.dropout.draw(len(vectors), vectors.shape[2], vectors).unsqueeze(1)
+    def _unroll_aligned(
+        self, alignment: Alignment, outputs: Tensor, read: Tensor, places: Tensor, state: State
+    ) -> Seen:
+        """What is said from no known position after the decoder's ``outputs``; ``read`` [batch, time] are the symbols
+        that its steps know to have been said: the gold ones, or those that were fed in their place."""
+        dropped = None
+        if self.dropout.active:
+            ones = outputs.new_ones(*outputs.shape[:2], alignment.output_size)
+            dropped = self.dropout(ones).flatten(0, 1).index_select(0, places)
+        memory = Memory(*state[1 + self._own : self._before])
+        said, looked = alignment(outputs, read, places, memory, self._sayer(state, dropped))
+        return Seen(said, places, self._on_source(looked, state), state)
 
     def _split(self, state: State) -> tuple[State, State, State]:
         """What stands before the decoder's state, the decoder's, and the alignment's."""
