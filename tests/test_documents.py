@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = ROOT / "docs"
 DOCUMENTS = [ROOT / "README.md", *sorted(PAGES.glob("*.md")), *sorted((PAGES / "tasks").glob("*.md"))]
 
-SLOW = {"seeing.md": 0.75}
+SLOW = {"seeing.md": 1.25}
 """Minutes for pages whose model has to write something: machine code is made within them where none is kept."""
 
 

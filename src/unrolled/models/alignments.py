@@ -173,4 +173,8 @@ def _first(memory: Memory) -> Tensor:
 def _added(said: Tensor, looked: Tensor) -> Tensor:
     """log Σ_j p(a = j) p(y | a = j) [rows, vocabulary] of ``said`` [rows, source, vocabulary] and ``looked`` [rows,
     source], both logarithms."""
-    return (said + looked.unsqueeze(2)).logsumexp(1)
+    both = said + looked.unsqueeze(2)
+    top = both.detach().amax(
+        1, keepdim=True
+    )  # torch.logsumexp does the same, and is not exported for any number of rows
+    return (both - top).exp().sum(1).log() + top.squeeze(1)
