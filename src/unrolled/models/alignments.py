@@ -80,7 +80,7 @@ class Alignment(nn.Module, abc.ABC):
         """
 
     def forward(self, outputs: Tensor, target: Tensor, places: Tensor, memory: Memory, say: Say) -> Marginal:
-        """What is said of all steps at once; ``target`` int64 [batch, time] is what each step's successor knows of it.
+        """What all steps say at once; ``target`` int64 [batch, time] is what each has said for the steps that follow.
 
         ``outputs`` [batch, time, decoder] are the decoder's, ``places`` int64 [symbols] those of the real symbols in
         the flattened [batch, time]; ``say`` makes log-probabilities of o.

@@ -146,34 +146,17 @@ def _multiply(
     x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int, many: bool
 ) -> None:
     """Up to 32 rows of x with two columns of tiles; ``many``: more than 16, the lower ones in tiles of their own."""
+    lower_first, lower_out = first + SIDE * first_below, out + SIDE * below
     if first:
         load_0(first, first_below)
         load_1(first + BYTES, first_below)
     else:
         clear_0()
         clear_1()
-    if many:
-        _multiply_lower(x, apart, tiles, deep, out, below, first, first_below)
-    else:
-        for k in range(deep):
-            load_4(x + k * BYTES, apart)
-            load_6(tiles + k * TILE, BYTES)
-            multiply_0()
-            load_7(tiles + (deep + k) * TILE, BYTES)
-            multiply_1()
-    store_0(out, below)
-    store_1(out + BYTES, below)
-
-
-@row_function
-def _multiply_lower(
-    x: int, apart: int, tiles: int, deep: int, out: int, below: int, first: int, first_below: int
-) -> None:
-    """All 17 to 32 rows of x into the total, whose upper half is begun, and the lower half of that into ``out``."""
-    if first:
-        load_2(first + SIDE * first_below, first_below)
-        load_3(first + SIDE * first_below + BYTES, first_below)
-    else:
+    if many and first:
+        load_2(lower_first, first_below)
+        load_3(lower_first + BYTES, first_below)
+    elif many:
         clear_2()
         clear_3()
     for k in range(deep):
@@ -182,8 +165,12 @@ def _multiply_lower(
         multiply_0()
         load_7(tiles + (deep + k) * TILE, BYTES)
         multiply_1()
-        load_5(x + SIDE * apart + k * BYTES, apart)
-        multiply_2()
-        multiply_3()
-    store_2(out + SIDE * below, below)
-    store_3(out + SIDE * below + BYTES, below)
+        if many:
+            load_5(x + SIDE * apart + k * BYTES, apart)
+            multiply_2()
+            multiply_3()
+    store_0(out, below)
+    store_1(out + BYTES, below)
+    if many:
+        store_2(lower_out, below)
+        store_3(lower_out + BYTES, below)

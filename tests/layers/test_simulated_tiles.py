@@ -1,0 +1,90 @@
+"""The product in tiles on registers that are simulated, so that every machine tests its order of loads and stores."""
+
+import ctypes
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from unrolled.layers.kernels import compiled
+
+pytest.importorskip("numba")
+if not compiled.product_found(torch.bfloat16):
+    pytest.skip("torch brings no products that compiled code could call on this machine", allow_module_level=True)
+
+from unrolled.layers.kernels.compiled import amx, tiles
+
+
+class Registers:
+    """Eight tiles in memory, and the instructions as the processor's manual has them."""
+
+    def __init__(self):
+        self.tiles, self.rows = np.zeros((8, 16, 64), np.uint8), None
+
+    def configure(self, address):
+        self.rows = list((ctypes.c_uint8 * 64).from_address(address))[48:56]
+        self.tiles[:] = 0
+
+    def release(self):
+        self.rows = None
+
+    def clear(self, tile):
+        self.tiles[tile] = 0
+
+    def load(self, tile, address, apart):
+        self.tiles[tile] = 0
+        for row in range(self.rows[tile]):
+            self.tiles[tile, row] = (ctypes.c_uint8 * 64).from_address(address + row * apart)
+
+    def store(self, tile, address, apart):
+        for row in range(self.rows[tile]):
+            ctypes.memmove(address + row * apart, self.tiles[tile, row].tobytes(), 64)
+
+    def multiply(self, total):
+        x, weight = (
+            torch.from_numpy(self.tiles[tile].copy()).view(torch.bfloat16).float().unflatten(1, (-1, 2))
+            for tile in (4 + total // 2, 6 + total % 2)
+        )
+        added = torch.einsum("mkp,knp->mn", x, weight)
+        self.tiles[total] = (torch.from_numpy(self.tiles[total].copy()).view(torch.float32) + added).view(torch.uint8)
+
+
+@pytest.fixture
+def registers(monkeypatch):
+    found = Registers()
+    for name, count in (("load", 8), ("store", 4), ("clear", 4), ("multiply", 4)):
+        for tile in range(count):
+            monkeypatch.setattr(tiles, f"{name}_{tile}", partial(getattr(found, name), tile))
+    for name in ("configure", "release"):
+        monkeypatch.setattr(tiles, name, getattr(found, name))
+    for name in ("_multiply", "multiply_at"):
+        monkeypatch.setattr(tiles, name, getattr(tiles, name).py_func)
+    monkeypatch.setattr(tiles, "found", lambda: True)
+    return found
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 31, 32, 33, 48, 63, 70])
+def test_a_product_is_that_of_exact_numbers(rows, keep, turned, registers):
+    torch.manual_seed(rows)
+    x, weight, out = torch.randn(rows, 64).bfloat16(), torch.randn(64, 96).bfloat16(), torch.randn(rows, 99)
+    wanted, beside = x.double() @ weight.double() + (out[:, :96].double() if keep else 0), out[:, 96:].clone()
+    given = (weight.t().contiguous() if turned else weight).view(torch.uint16).numpy()
+    made = tiles.laid_out(given, turned)
+    tiles.multiply_tiles.py_func(x.view(torch.uint16).numpy(), made, out.numpy()[:, :96], keep)
+    torch.testing.assert_close(out[:, :96].double(), wanted, rtol=1e-6, atol=1e-4)
+    assert torch.equal(out[:, 96:], beside), "nothing beside the columns is written"
+    assert registers.rows is None, "the registers are given back"
+
+
+def test_columns_are_gone_through_in_groups_and_each_way_in_turn(registers, monkeypatch):
+    monkeypatch.setattr(tiles, "GROUP", 3 * 2 * 2 * amx.TILE)  # three pairs of columns, of five
+    x, weight, bias = torch.randn(45, 64).bfloat16(), torch.randn(64, 160).bfloat16(), torch.randn(160)
+    made = tiles.laid_out(weight.view(torch.uint16).numpy(), False)
+    for _ in range(2):
+        out = torch.empty(45, 160)
+        tiles.project_tiles.py_func(x.view(torch.uint16).numpy(), made, bias.numpy(), out.numpy())
+        torch.testing.assert_close(out.double(), x.double() @ weight.double() + bias.double(), rtol=1e-6, atol=1e-4)
+    del registers
