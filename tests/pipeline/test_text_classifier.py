@@ -188,6 +188,12 @@ def test_labels_that_cannot_be_learnt_are_refused_with_their_place(tmp_path, tab
         tried(write(tmp_path / "data.tsv", table, (1, 0)))
 
 
+def test_one_label_in_front_of_the_texts_is_not_taken_for_them(tmp_path):
+    table = [("ham", f"text {n}") for n in range(30)]
+    with pytest.raises(DataError, match="all 30 rows have the label 'ham': there is nothing to tell apart"):
+        tried(write(tmp_path / "data.tsv", table, (0, 1)))
+
+
 def test_an_unseen_label_is_refused_for_validation_and_wrong_in_a_test(tmp_path, model):
     write(tmp_path / "valid.tsv", [("good", "fine film"), ("goood", "poor play")])
     write(tmp_path / "data.tsv", rows(60, 7))

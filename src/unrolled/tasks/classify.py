@@ -105,7 +105,10 @@ class Classify(LabelTask[LabelledText]):
     def conclude(cls, table: Table) -> tuple[Tree, list[str]]:
         if len(table.columns) < 2 or _by_names(table.columns) is not None:
             return {}, []
-        column = label_by_looks(looks_of(table))
+        looks = looks_of(table)
+        column = label_by_looks(looks)
+        if column is None:  # one label alone is refused by its name, not taken for the text
+            column = label_by_looks(looks, least=1)
         if column is None:
             return {}, []
         return {"task": {"label": column + 1}}, [f"The labels are taken from column {column + 1} (task.label)."]

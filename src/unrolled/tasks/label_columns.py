@@ -36,15 +36,16 @@ def looks_of(table: Table) -> list[Counter[str]]:
     return counts
 
 
-def label_by_looks(looks: Sequence[Counter[str]]) -> int | None:
-    """The one column of few, short values that come again and again; None where none or several are so."""
+def label_by_looks(looks: Sequence[Counter[str]], least: int = 2) -> int | None:
+    """The one column of few, short values, ``least`` at least, that come again and again; None where none or several
+    are so."""
     rows = looks[0].total()
     if rows < FEW:
         return None
     few = [
         place
         for place, counter in enumerate(looks)
-        if 2 <= len(counter) <= min(MOST_GUESSED, rows // 5) and max(map(len, counter)) <= LONGEST_LABEL
+        if least <= len(counter) <= min(MOST_GUESSED, rows // 5) and max(map(len, counter)) <= LONGEST_LABEL
     ]
     others = [counter for place, counter in enumerate(looks) if place not in few]
     return few[0] if len(few) == 1 and any(len(counter) * 2 > rows for counter in others) else None
