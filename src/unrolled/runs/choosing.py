@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from unrolled.base.errors import SettingsError, known
 from unrolled.data.table import Table
-from unrolled.tasks import TASKS, recognise
-from unrolled.workshop.plan import USUAL_TASK, data_of, task_of, with_preset
+from unrolled.runs.contextual import with_contextual
+from unrolled.runs.vectors import with_vectors
+from unrolled.tasks import TASKS, Task, recognise
+from unrolled.workshop.plan import USUAL_TASK, Plan, data_of, plan, task_of, with_preset
 from unrolled.workshop.sources import Sources, tables_of
 
 Layers = list[tuple[str, Mapping[str, Any]]]
@@ -41,3 +44,23 @@ def choose(layers: Sequence[tuple[str, Mapping[str, Any]]], sources: Sources, *,
             found = [("the data", tree), *found] if tree else found
             said += sentences
     return Chosen(found, tables, said)
+
+
+def before_data(
+    layers: Sequence[tuple[str, Mapping[str, Any]]], vectors: str | None = None
+) -> tuple[Layers, Plan, Task[Any]]:
+    """The layers of a new run with what the files say that they name (``vectors``: one more), the plan of them before
+    anything is sized by data, and its task; SettingsError for what cannot be trained whatever the data are."""
+    kind = task_of(layers) or USUAL_TASK
+    grown = with_contextual(with_vectors(layers, kind, vectors), kind)
+    unsized = TASKS[kind].unsized  # type: ignore[attr-defined]
+    found = plan([("sized", unsized), *grown])
+    task: Task[Any] = TASKS.build(found.settings["task"])
+    refuse_unknown_score(found.settings["train"]["stop_on"], task)
+    return grown, found, task
+
+
+def refuse_unknown_score(name: str | None, task: Task[Any]) -> None:
+    """SettingsError now, not after the first validation."""
+    if name is not None and name not in task.measures:
+        raise SettingsError(f"[train.stop_on] no validation score is called '{name}'. {known(name, task.measures)}")

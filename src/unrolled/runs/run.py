@@ -10,22 +10,20 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.base.errors import SettingsError, UnrolledError, UsageError, known
+from unrolled.base.errors import UnrolledError, UsageError
 from unrolled.base.settings import merge
 from unrolled.pipeline import TRAINED, Model, load
 from unrolled.progress import Progress
 from unrolled.runs import place
-from unrolled.runs.choosing import choose
-from unrolled.runs.contextual import with_contextual
+from unrolled.runs.choosing import before_data, choose, refuse_unknown_score
 from unrolled.runs.corpus import Corpus
 from unrolled.runs.ground import Ground
-from unrolled.runs.vectors import with_vectors
 from unrolled.ship.folder import TRAINING
-from unrolled.tasks import TASKS, Carried, Task, Validation
+from unrolled.tasks import TASKS, Carried, Validation
 from unrolled.tasks.base import texts_of
 from unrolled.tasks.vectors import build_network
 from unrolled.workshop import arguments
-from unrolled.workshop.plan import USUAL_TASK, Plan, layers_of, plan, task_of
+from unrolled.workshop.plan import Plan, layers_of, plan
 from unrolled.workshop.sources import Sources, Tables, open_sources
 
 if TYPE_CHECKING:
@@ -68,11 +66,10 @@ class Run:
         given = layers_of(preset, config, flags, assignments, resumed)
         layers, tables, self.said = choose(given, self.sources, resumed=resumed is not None)
         if resumed is None:
-            layers = with_vectors(layers, task_of(layers) or USUAL_TASK, self.sources.vectors)
-            layers = with_contextual(layers, task_of(layers) or USUAL_TASK)
-        unsized = TASKS[task_of(layers) or USUAL_TASK].unsized  # type: ignore[attr-defined]
-        first = plan(layers if resumed else [("sized", unsized), *layers])
-        self.task: Task[Any] = TASKS.build(first.settings["task"])
+            layers, first, self.task = before_data(layers, self.sources.vectors)
+        else:
+            first = plan(layers)
+            self.task = TASKS.build(first.settings["task"])
         self.task.heed(first.settings)
         self.tables: Tables = open_sources(tables, self.task, first.settings["data"])
         self.said += self.tables.said
@@ -84,7 +81,7 @@ class Run:
             self.said += sized.said(self.plan.origins)
         if "train.stop_on" not in self.plan.origins:
             self.plan.settings["train"]["stop_on"] = self.task.stop_on
-        _refuse_unknown_score(self.plan.settings["train"]["stop_on"], self.task)
+        refuse_unknown_score(self.plan.settings["train"]["stop_on"], self.task)
         self.seconds = 0.0
 
     # --- before training ------------------------------------------------------------------------------------------
@@ -249,12 +246,6 @@ def _settings_of(folder: str) -> dict[str, Any]:
     from unrolled.ship.folder import read
 
     return dict(read(folder).settings)
-
-
-def _refuse_unknown_score(name: str | None, task: Task[Any]) -> None:
-    """SettingsError now, not after the first validation."""
-    if name is not None and name not in task.measures:
-        raise SettingsError(f"[train.stop_on] no validation score is called '{name}'. {known(name, task.measures)}")
 
 
 def train(
