@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 import time
@@ -17,10 +16,8 @@ def say(text: str = "") -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
-def duration(seconds: float | None) -> str:
-    """``"1:05"`` or ``"2:00:05"``; ``"?"`` for None."""
-    if seconds is None or not math.isfinite(seconds):
-        return "?"
+def duration(seconds: float) -> str:
+    """``"1:05"`` or ``"2:00:05"``."""
     whole = int(seconds + 0.5)
     hours, rest = divmod(whole, 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
@@ -48,7 +45,8 @@ class Progress:
         begin = f"epoch {report.epoch + 1}  step {report.step}  loss {report.loss:.3f}  "
         norm = report.gradient_norm
         middle = f"{'' if norm is None else f'gradient {norm:.2f}  '}rate {report.learning_rate:.2e}  "
-        end = f"{report.rate:,.0f} {self.unit}/s  left {duration(report.seconds_left)}"
+        left = "" if report.seconds_left is None else f"  left {duration(report.seconds_left)}"
+        end = f"{report.rate:,.0f} {self.unit}/s{left}"
         line = begin + middle + end
         if self.live:
             room = shutil.get_terminal_size().columns - 1  # a line that wraps cannot be written over

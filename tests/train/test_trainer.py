@@ -1,7 +1,6 @@
 """The trainer: against a plain torch loop, and what it reports."""
 
 import gc
-import itertools
 import math
 import sys
 import tracemalloc
@@ -90,21 +89,36 @@ def test_reports_come_in_order(toy, tmp_path):
     epoch = ["Step"] * 5 + ["Validated", "Saved", "Saved"]
     assert kinds == [*epoch, *epoch, "Stopped"]
     left = [report.seconds_left for report in of(Step, reports)]
-    assert all(value is not None and value >= 0 for value in left)
-    assert left[0] > left[-1]
+    assert left[0] is None and all(value >= 0 for value in left[1:])
+    assert left[1] > left[-1]
     assert all(report.rate > 0 for report in of(Step, reports))
     assert reports[-1].best_step == 10
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best-00000010", "step-00000005", "step-00000010"]
 
 
+class Clock:
+    """A clock that goes on with each loss, ``first`` seconds with the first one and ``later`` with those after it, and
+    two seconds with each validation."""
+
+    def __init__(self, toy, monkeypatch, first, later):
+        self.toy, self.now, self.first, self.later = toy, 100.0, first, later
+        self.next = first
+        clock = SimpleNamespace(monotonic=lambda: self.now, perf_counter=lambda: self.now)
+        monkeypatch.setattr(sys.modules[Trainer.__module__], "time", clock)
+
+    def loss(self, model, batch):
+        self.now, self.next = self.now + self.next, self.later
+        return self.toy.loss(model, batch)
+
+    def score(self, model):
+        self.now += 2
+        return self.toy.score(model)
+
+
 def test_the_run_fits_into_its_minutes_and_the_rate_follows_the_time_used(toy, monkeypatch):
-    """By a clock that goes on a second whenever it is read: once an update, some times a validation."""
-    ticks = itertools.count()
-    monkeypatch.setattr(
-        sys.modules[Trainer.__module__], "time", SimpleNamespace(monotonic=lambda: next(ticks), perf_counter=float)
-    )
+    clock = Clock(toy, monkeypatch, 1, 1)
     chosen = settings(minutes=2, schedule={"kind": "one_cycle", "warmup": 0.25}, learning_rate=0.01)
-    reports = list(Trainer(toy.build(), toy.loss, chosen).fit(toy.Toy(), toy.score))
+    reports = list(Trainer(toy.build(), clock.loss, chosen).fit(toy.Toy(), clock.score))
     assert reports[-1].reason == "minutes"
     assert 115 <= reports[-1].seconds <= 120
     rates = [report.learning_rate for report in of(Step, reports)]
@@ -114,6 +128,23 @@ def test_the_run_fits_into_its_minutes_and_the_rate_follows_the_time_used(toy, m
     assert rates[-1] < 0.0005
     assert isinstance(reports[-2], Validated)
     assert reports[-2].step == of(Step, reports)[-1].step
+
+
+def test_the_time_left_forgets_the_first_update_also_of_a_run_taken_up_again(toy, monkeypatch, tmp_path):
+    clock = Clock(toy, monkeypatch, 60, 0.5)
+    for steps, resume in ((4, False), (9, True)):
+        clock.next = clock.first
+        trainer = Trainer(toy.build(), clock.loss, settings(steps=steps), folder=tmp_path)
+        updates = of(Step, trainer.fit(toy.Toy(), resume=resume))
+        wanted = [0.5 * (steps - update.step) for update in updates[1:]]
+        assert updates[0].seconds_left is None
+        assert [update.seconds_left for update in updates[1:]] == pytest.approx(wanted)
+
+
+def test_the_time_left_in_a_loop_of_ones_own(toy, monkeypatch):
+    clock, batch = Clock(toy, monkeypatch, 60, 0.5), toy.Toy().load(np.arange(5))
+    trainer = Trainer(toy.build(), clock.loss, settings(steps=8))
+    assert [trainer.update(batch).seconds_left for _ in range(4)] == [None, 3, 2.5, 2]
 
 
 def test_validation_does_not_change_training(toy):

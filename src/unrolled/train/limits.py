@@ -59,9 +59,21 @@ def validation_is_due(settings: TrainSettings, at: Position) -> bool:
     return at.batch == 0 and (settings.minutes is None or at.elapsed - at.validated_at >= 4 * at.reserve)
 
 
-def seconds_left(settings: TrainSettings, at: Position) -> float | None:
-    """An estimate from the pace so far; None before the first update."""
-    used = share(settings, at)
-    if at.step == 0 or used == 0:
+def seconds_left(settings: TrainSettings, at: Position, first: Position) -> float | None:
+    """An estimate by the pace since ``first``, where the run stood after the first update since it was started or taken
+    up again: that one takes longer than any other (loops are compiled, memory is claimed).
+
+    Never more than a limit in minutes leaves; None while nothing tells: before the second update, unless time alone
+    ends the run.
+    """
+    used, before = shares(settings, at), shares(settings, first)
+    if at.step == first.step and set(used) != {"minutes"}:
         return None
-    return max(0.0, at.elapsed * (1 - used) / used + at.reserve)
+    left = []
+    for name, share in used.items():
+        if name == "minutes":
+            left.append((settings.minutes or 0.0) * 60 - at.elapsed)
+        elif share > before[name]:
+            pace = (at.elapsed - first.elapsed) / (share - before[name])
+            left.append(pace * max(0.0, 1 - share) + at.reserve)
+    return max(0.0, min(left)) if left else None

@@ -17,7 +17,7 @@ class Step(NamedTuple):
     learning_rate: float
     symbols: int  # predicted symbols in this update
     rate: float  # predicted symbols a second, lately
-    seconds_left: float | None  # estimated; None where nothing tells
+    seconds_left: float | None  # estimated by the pace after the first update; None where nothing tells
 
 
 class Validated(NamedTuple):

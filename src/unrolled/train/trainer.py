@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ class Trainer:
         self._walking = False  # inside fit, where the share of epochs is known
         self._rate = Rate()
         self._started = time.monotonic()
+        self._first: limits.Position | None = None  # after the first update that this trainer, or this fit, made
 
     def _machine(self) -> dict[str, Any]:
         """What decides, besides the settings, whether a resumed run repeats to the bit."""
@@ -100,7 +102,7 @@ class Trainer:
         change. Raises UnrolledError where the loss or the gradient is not a finite number (the weights stay as they
         were), and where a single row does not fit the memory.
         """
-        return self._update([given(batch)])[1]
+        return self._timed(self._update([given(batch)])[1])
 
     def fit(self, batches: Batches, validate: Validate | None = None, *, resume: bool = False) -> Iterator[Report]:
         """Train to the end, one report after the other; the last is Stopped.
@@ -171,7 +173,7 @@ class Trainer:
         self.gradients.clear()
         at.step += 1
         rate = self._rate.note(symbols, time.perf_counter() - started)
-        return splits, Step(at.step, at.epoch, loss, norm, learning_rate, symbols, rate, self._seconds_left())
+        return splits, Step(at.step, at.epoch, loss, norm, learning_rate, symbols, rate, None)
 
     def _collect(self, portions: Sequence[Portion]) -> list[Split]:
         """Add up the gradients of this process' rows."""
@@ -232,7 +234,7 @@ class Trainer:
         if at.batch >= at.batches:
             at.epoch, at.batch = epoch + 1, 0
         yield from splits
-        yield done._replace(seconds_left=self._seconds_left())
+        yield self._timed(done)
 
     def _validate(self, validate: Validate) -> Iterator[Report]:
         """Score the weights that would be kept; save them where they are the best; save a checkpoint."""
@@ -283,7 +285,7 @@ class Trainer:
             resumed = self.run.resume(self.folder, resume)
             if resumed is not None:
                 yield resumed
-        self._walking = True
+        self._walking, self._first = True, None
         self._started = time.monotonic() - self.run.position.elapsed
 
     def _reason(self) -> str | None:
@@ -311,8 +313,11 @@ class Trainer:
         at = self.run.position
         return self.run.schedule.factor(Progress(at.step, limits.share(self.settings, at)))
 
-    def _seconds_left(self) -> float | None:
-        return limits.seconds_left(self.settings, self.run.position)
+    def _timed(self, done: Step) -> Step:
+        """``done`` with the time that is left."""
+        now = replace(self.run.position, elapsed=time.monotonic() - self._started)
+        self._first = self._first or now
+        return done._replace(seconds_left=limits.seconds_left(self.settings, now, self._first))
 
     def _tell_time(self) -> None:
         self.run.position.elapsed = self.world.tell(time.monotonic() - self._started)
