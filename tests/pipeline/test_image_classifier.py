@@ -316,6 +316,19 @@ def test_an_empty_cell_is_no_label_where_a_row_may_have_several(tmp_path, capsys
     assert model.test(part).rows == 60
 
 
+def test_the_doctor_tells_each_new_label_of_a_cell_with_several(tmp_path, capsys):
+    path, valid = table(tmp_path, names=('"line,bright"', "bright")), tmp_path / "valid.csv"
+    valid.write_text('image,label\n3.png,"bright,line"\n4.png,"line,round"\n')
+    with pytest.raises(typer.Exit) as stopped:
+        check(data=str(path), valid=str(valid))
+    said = " ".join(capsys.readouterr().out.split())
+    assert stopped.value.exit_code == 3
+    assert "error: valid: 1 class of 'label' never seen in train, in 1 row: round. Training refuses them" in said
+    valid.write_text('image,label\n3.png,"bright,line"\n')
+    check(data=str(path), valid=str(valid))
+    assert "never seen" not in capsys.readouterr().out
+
+
 def test_labels_that_training_lacks_are_named_by_the_file(tmp_path, capsys):
     for name in ("train/cat/1", "train/cat/2", "train/dog/3", "train/dog/4", "valid/cat/5", "valid/fox/6"):
         (tmp_path / "h" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence, Set
 
 import numpy as np
 
+from unrolled.text.labelled import Labels
+
 PLACES = 5
 """Places kept of each kind of finding."""
 
@@ -24,6 +26,9 @@ MOST_WORDS = 1_000_000
 """Different words kept for each column."""
 
 MOST_LABELS = 1_000
+
+SEPARATORS = (",", ";", "|")
+"""What people put between the labels of a cell."""
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
@@ -68,6 +73,47 @@ class Tally:
             self.places.append(place)
 
 
+class Parts:
+    """The labels of cells in which ``sign`` stands between two. ``trained``: those of train, if of another split."""
+
+    def __init__(self, sign: str, trained: Parts | None = None) -> None:
+        self.counts: Counter[str] | None = Counter()  # rows of each label; None: too many different ones to be classes
+        self.joint = Tally()  # rows with several labels
+        self.example = ""  # the first of their cells
+        self.new: dict[str, Tally] = {}  # unseen in train
+        self.new_rows = 0
+        self._split, self._trained = Labels({}, separator=sign).split, trained
+        self._alone: set[str] = set()
+        self._beside: set[str] = set()
+
+    @property
+    def told(self) -> bool:
+        """Whether cells look as if one could hold several labels: parts of some stand alone in others."""
+        return self.counts is not None and not self._alone.isdisjoint(self._beside)
+
+    def add(self, places: Sequence[int], cells: Sequence[str], place: Callable[[int], str]) -> None:
+        """Count a batch of cells, whose rows are ``places``."""
+        if self.counts is None:
+            return
+        found = {cell: self._split(cell) for cell in dict.fromkeys(cells)}
+        for labels in found.values():
+            (self._alone if len(labels) == 1 else self._beside).update(labels)
+        if len(self._alone | self._beside) > MOST_LABELS:
+            self.counts, self.new, self.new_rows = None, {}, 0
+            return
+        trained = None if self._trained is None else self._trained.counts
+        for row, cell in zip(places, cells, strict=True):
+            labels = found[cell]
+            self.counts.update(labels)
+            if len(labels) > 1:
+                self.example = self.example or cell
+                self.joint.add(place(row))
+            unseen = [] if trained is None else [label for label in labels if label not in trained]
+            self.new_rows += bool(unseen)
+            for label in unseen:
+                self.new.setdefault(label, Tally()).add(place(row))
+
+
 class ColumnCensus:
     """Counts over one column. ``place`` writes a row's place; ``trained`` is the same column of train, if another."""
 
@@ -84,7 +130,18 @@ class ColumnCensus:
         self.odd: dict[str, Tally] = {}
         self.new_characters: dict[str, str] = {}  # unseen in train → first place
         self.new_labels: dict[str, Tally] = {}
+        self.parts: dict[str, Parts] = {
+            sign: Parts(sign, None if trained is None else trained.parts[sign]) for sign in SEPARATORS
+        }
         self._place, self._trained = place, trained
+
+    @property
+    def separator(self) -> str | None:
+        """What stands between the labels of a cell that holds several, as far as cells of train tell; else None."""
+        if self._trained is not None:
+            return self._trained.separator
+        told = [sign for sign, parts in self.parts.items() if parts.told]
+        return max(told, key=lambda sign: self.parts[sign].joint.count, default=None)
 
     def add(self, places: Sequence[int], texts: Sequence[str]) -> None:
         """Count a batch of texts, whose rows are ``places``."""
@@ -98,6 +155,8 @@ class ColumnCensus:
             self.digests.extend(map(hash, texts))
         self._lengths(places, texts)
         self._labels(places, texts)
+        for parts in self.parts.values():
+            parts.add(places, texts, self._place)
         self._oddities(places, texts, joined, characters.keys())
         if self._trained is not None:
             unseen = characters.keys() - self._trained.characters.keys() - self.new_characters.keys() - {"\n"}

@@ -70,6 +70,7 @@ def _alone(census: Census, *, alone: bool) -> Iterator[Finding]:
     yield from lengths.unequal(census)
     yield from lengths.long_tail(census)
     yield from labels.single(census)
+    yield from labels.joint(census)
     yield from labels.spread(census)
     yield from features.empty(census)
     yield from frames.wrong(census)
