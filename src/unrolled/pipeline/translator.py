@@ -80,6 +80,7 @@ class Translator(Writer):
         """
         line = self._one("explain", line)
         check_line(line)
+        found: list[Written] | None = None
         if target is None:
             found = self.translations([line], replace(self.search, nbest=1))[0]
             if not found or not found[0].hypothesis.ids:
@@ -88,7 +89,10 @@ class Translator(Writer):
         else:
             check_line(arguments.text("explain", "target", target), "target")
             one = self.align([line], [target])[0]
-        return replace(one, faithfulness=trust(self.network, self.text, [one], device=self.device)) if trusted else one
+        if not trusted:
+            return one
+        faith = trust(self.network, self.text, [one], written=found and found[:1], device=self.device)
+        return replace(one, faithfulness=faith)
 
     def _one(self, verb: str, line: Source) -> str:
         """One source as a line."""

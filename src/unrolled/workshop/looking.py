@@ -10,7 +10,7 @@ import numpy as np
 
 from unrolled.base.errors import UsageError
 from unrolled.workshop.occluding import lost
-from unrolled.workshop.seeing import NO_ATTENTION, force
+from unrolled.workshop.seeing import NO_ATTENTION, force, written_side
 
 if TYPE_CHECKING:
     from unrolled.explain.explanation import Measure
@@ -59,11 +59,11 @@ def overlay(
 
 def _words(text: ReadText, ids: Sequence[int], *, by_space: bool = False) -> tuple[np.ndarray, list[str]]:
     """How much of each symbol belongs to each word, [symbols, words], and the words."""
-    from unrolled.explain.alignment import shares, spans_by_prefix
+    from unrolled.explain.alignment import shares
 
-    written = text.target.decode(list(ids))
-    spans = [found.span() for found in re.finditer(r"\S+", written)] if by_space else text.target.words(written)
-    return shares(spans_by_prefix(text.target.decode, ids), spans), [written[start:end] for start, end in spans]
+    side = written_side(text.target, list(ids))
+    spans = [found.span() for found in re.finditer(r"\S+", side.text)] if by_space else side.word_spans
+    return shares(side.token_spans, spans), [side.text[start:end] for start, end in spans]
 
 
 def overlays(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unrolled.base.errors import DataError, UsageError
-from unrolled.base.protocol import BEGIN, END
+from unrolled.base.protocol import BEGIN, END, UNKNOWN
 from unrolled.tasks.writing import Written
 from unrolled.text.featured import Featured
 from unrolled.text.padding import pad
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unrolled.explain.alignment import Side
     from unrolled.explain.explanation import Explanation, Measure
     from unrolled.text.texts import TextPair
+    from unrolled.text.tokenizer import Tokenizer
     from unrolled.text.writing import Sides
 
 Span = tuple[int, int]
@@ -82,16 +83,51 @@ def target_side(text: TextPair, line: str, words: Sequence[Span] | None = None) 
     return Side(line, encoded.tokens, encoded.spans, words if words is not None else text.target.words(line))
 
 
+def written_side(target: Tokenizer, ids: Sequence[int], tokens: Sequence[str] | None = None) -> Side:
+    """What a model wrote: ``ids`` under the names ``tokens``, their own where none are given.
+
+    An unknown symbol is a word by itself, whether it is written ``<unk>`` or as what was put in its place.
+    """
+    from unrolled.explain.alignment import Side, spans_by_prefix
+
+    names = target.tokens(ids) if tokens is None else tokens
+    spans = spans_by_prefix(lambda places: target.join([names[place] for place in places]), range(len(names)))
+    written = target.join(names)
+    unknown = [_inked(written, span) for one, span in zip(ids, spans, strict=True) if one == UNKNOWN]
+    return Side(written, names, spans, _words_beside(target, written, [one for one in unknown if one[0] < one[1]]))
+
+
+def _inked(text: str, span: Span) -> Span:
+    """A span without the white space at its ends."""
+    start, end = span
+    return end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
+
+
+def _words_beside(target: Tokenizer, written: str, whole: Sequence[Span]) -> list[Span]:
+    """The spans ``whole``, and those of the words of what is left, cut as if letters stood in between."""
+    masked = written
+    for first, last in whole:
+        masked = masked[:first] + "x" * (last - first) + masked[last:]
+    found = list(whole)
+    for start, end in target.words(masked):
+        for first, last in whole:
+            if first < end and last > start:
+                if start < first:
+                    found.append((start, first))
+                start = last
+        if start < end:
+            found.append((start, end))
+    return sorted(found)
+
+
 def explain_translation(text: TextPair, line: str, translation: Written) -> Explanation:
     """Where the model looked while it wrote ``translation`` of ``line``."""
-    from unrolled.explain.alignment import Side, explain_tokens, spans_by_prefix
+    from unrolled.explain.alignment import explain_tokens
 
     hypothesis = translation.hypothesis
     if hypothesis.weights is None:
         raise UsageError(NO_ATTENTION)
-    spans = spans_by_prefix(text.target.decode, hypothesis.ids)
-    written = text.target.decode(hypothesis.ids)
-    target = Side(written, translation.tokens, spans, text.target.words(written))
+    target = written_side(text.target, hypothesis.ids, translation.tokens)
     rows = len(hypothesis.weights)
     return explain_tokens(
         source_side(text, line), target, hypothesis.weights, log_probs=hypothesis.token_log_probs[:rows]
@@ -133,23 +169,34 @@ def align(
 
 
 def trust(
-    network: Any, text: TextPair, explanations: Sequence[Explanation], *, device: Any = "cpu"
+    network: Any,
+    text: TextPair,
+    explanations: Sequence[Explanation],
+    *,
+    written: Sequence[Written] | None = None,
+    device: Any = "cpu",
 ) -> dict[str, Measure]:
-    """Honest numbers about the attention of some pairs: source words are erased one by one, and the loss compared."""
-    from unrolled.explain.alignment import shares, spans_by_prefix
+    """Honest numbers about the attention of some pairs: source words are erased one by one, and the loss compared.
+
+    ``written``: the outputs that are explained; None: the targets were given.
+    """
+    from unrolled.explain.alignment import shares
     from unrolled.explain.erasure import Case, erase, faithfulness
 
     cases = []
-    for one in explanations:
+    for place, one in enumerate(explanations):
         source = text.source.encode(one.source_text)
-        ids = text.target.encode(one.target_text).ids
-        spans = spans_by_prefix(text.target.decode, ids)
+        if written is None:
+            ids, target = text.target.encode(one.target_text).ids, target_side(text, one.target_text)
+        else:
+            ids = list(written[place].hypothesis.ids)
+            target = written_side(text.target, ids, written[place].tokens)
         cases.append(
             Case(
                 [*source.ids, END],
                 [BEGIN, *ids, END],
                 shares(source.spans, text.source.words(one.source_text)),
-                shares(spans, text.target.words(one.target_text)),
+                shares(target.token_spans, target.word_spans),
                 text.source.unknown_ids(source.ids),
             )
         )
