@@ -19,11 +19,17 @@ def flags(monkeypatch):
     return give
 
 
-@pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16", "bf16"])
-def test_bfloat16_where_the_processor_has_it(flags, flag):
+@pytest.mark.parametrize("flag", ["amx_bf16", "bf16"])
+def test_bfloat16_where_the_processor_multiplies_matrices_in_it(flags, flag):
     flags("sse2", flag)
     assert precision.resolve("auto", CPU) == precision.resolve("bfloat16", CPU) == "bfloat16"
     assert precision.resolve("float32", CPU) == "float32"
+
+
+def test_float32_where_bfloat16_is_computed_and_no_faster(flags):
+    flags("avx512f", "avx512_bf16")
+    assert precision.resolve("auto", CPU) == "float32"
+    assert precision.resolve("bfloat16", CPU) == "bfloat16"
 
 
 def test_float32_where_it_has_not_and_an_error_for_who_asks(flags):
@@ -43,7 +49,7 @@ def test_flags_are_read_from_the_processor_itself(tmp_path):
 
 
 def test_products_run_in_bfloat16_and_weights_stay_float32(flags, toy):
-    flags("avx512_bf16")
+    flags("amx_bf16")
     seen = []
 
     def loss(model, batch):

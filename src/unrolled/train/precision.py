@@ -1,4 +1,4 @@
-"""bfloat16 where the processor computes in it, float32 elsewhere. Weights are float32 always."""
+"""bfloat16 where the processor gains by it, float32 elsewhere. Weights are float32 always."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import torch
 
 from unrolled.base.errors import SettingsError
 
+MATRICES = frozenset({"amx_bf16", "bf16"})
+"""What a processor calls its instructions for products of matrices in bfloat16: Intel's AMX, Arm's BFMMLA."""
+
 
 def resolve(precision: str, device: torch.device, given_by: str = "[train.precision]") -> str:
     """``auto``, ``bfloat16`` or ``float32`` → ``bfloat16`` or ``float32``; SettingsError for what the device lacks.
@@ -19,26 +22,37 @@ def resolve(precision: str, device: torch.device, given_by: str = "[train.precis
     """
     if precision == "float32":
         return "float32"
-    able = has_bfloat16(device)
-    if precision == "bfloat16" and not able:
+    if precision == "auto":
+        return "bfloat16" if gains_by_bfloat16(device) else "float32"
+    if not has_bfloat16(device):
         what = "no bfloat16 instructions (avx512_bf16, amx_bf16 or Arm's bf16)"
         if device.type != "cpu":
             what = "no bfloat16 arithmetic"
         raise SettingsError(
             f"{given_by} bfloat16 was given, but the device '{device}' ({_name(device)}) has {what}. "
-            "Give float32, or auto, which takes bfloat16 only where it is computed in hardware."
+            "Give float32, or auto, which takes bfloat16 only where it is faster."
         )
-    return "bfloat16" if able else "float32"
+    return "bfloat16"
 
 
 def has_bfloat16(device: torch.device) -> bool:
     """Whether products in bfloat16 run in hardware. A fixed property, not a timing, so that a run can be repeated."""
+    # oneDNN takes bfloat16 on any AVX-512 processor, but by slow emulation: the processor's own word counts.
+    return _computes(device, MATRICES | {"avx512_bf16"})
+
+
+def gains_by_bfloat16(device: torch.device) -> bool:
+    """Whether training in bfloat16 is faster: on instructions that multiply matrices (decisions/0033).
+
+    AVX-512's multiply pairs, no faster than two products of float32, and each product lays out its weight before.
+    """
+    return _computes(device, MATRICES)
+
+
+def _computes(device: torch.device, flags: frozenset[str]) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
-        return False
-    # oneDNN takes bfloat16 on any AVX-512 processor, but by slow emulation: the processor's own word counts.
-    return bool({"avx512_bf16", "amx_bf16", "bf16"} & _processor_flags())
+    return device.type == "cpu" and torch.backends.mkldnn.is_available() and bool(flags & _processor_flags())
 
 
 def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[object]:
