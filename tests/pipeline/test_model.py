@@ -82,6 +82,7 @@ def test_an_ensemble_is_the_mean_of_models_of_the_same_symbols(trained, run, tmp
 
 
 def test_searches_run_in_bfloat16_where_asked(trained, run, tmp_path, monkeypatch):
+    from unrolled.models import stepper
     from unrolled.train import precision
 
     monkeypatch.setattr(precision, "has_bfloat16", lambda _device: True)
@@ -104,6 +105,8 @@ def test_searches_run_in_bfloat16_where_asked(trained, run, tmp_path, monkeypatc
     wrong = run("predict", trained.folder, tmp_path / "lines.txt", "--precision", "half")
     assert wrong.code == 2 and "precision: 'half' was given. Give float32 or bfloat16." in wrong.err
     monkeypatch.setattr(precision, "has_bfloat16", lambda _device: False)
+    assert model.computing("bfloat16").engine.precision == "bfloat16"  # of our own products, on any processor
+    monkeypatch.setattr(stepper, "lays_out", lambda _device, _precision: False)
     with pytest.raises(SettingsError, match=r"precision: bfloat16 was given, but the device 'cpu' .* has no bfloat16"):
         unrolled.load(trained.folder).computing("bfloat16")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Literal
 
 import numpy as np
 import torch
@@ -13,62 +12,76 @@ from torch import Tensor
 
 from unrolled.base.protocol import Candidates, State
 from unrolled.layers.kernels import compiled
-from unrolled.layers.kernels.tiled import lay_out
+from unrolled.layers.kernels.tiled import Precision, lay_out
 from unrolled.layers.likeliest import likeliest
 from unrolled.models.writing import Writing
-
-Precision = Literal["float32", "bfloat16"]
 
 
 class TorchStepper:
     """Drives ``model`` for a search, in evaluation mode, on ``device`` (None: where the model is).
 
-    ``precision`` is that of products. In ``bfloat16`` a copy of the model is driven: on a processor with tile registers
-    one whose matrices are laid out in them, and all but their products is float32; elsewhere one whose matrices are
-    bfloat16, under autocast. What a row gives may depend on the others in its last bits, so that near ties can fall the
-    other way. Log-probabilities are float32 in both.
+    ``precision`` is that of products. In ``bfloat16``, and of a model that is ``trained`` (its weights change no more,
+    or by operations of torch's alone), a copy is driven that shares the weights: on a processor one whose matrices are
+    laid out for products with few rows, in bfloat16 in tile registers where there are such; elsewhere one whose
+    matrices are bfloat16, under autocast. What a row gives in bfloat16 may depend on the others in its last bits, so
+    that near ties can fall the other way. Log-probabilities are float32 always.
 
     Implements `unrolled.base.protocol.Stepper`. States are tuples of torch tensors; a search hands them back untouched.
     """
 
     def __init__(
-        self, model: Writing, device: torch.device | str | None = None, *, precision: Precision = "float32"
+        self,
+        model: Writing,
+        device: torch.device | str | None = None,
+        *,
+        precision: Precision = "float32",
+        trained: bool = False,
     ) -> None:
         self.model = model.eval() if device is None else model.to(device).eval()
         self.precision = precision
         self.device = next(model.parameters()).device
-        self._tiled = precision == "bfloat16" and self.device.type == "cpu" and compiled.tiles_found()
-        if precision == "bfloat16":
-            self.model = tiled(self.model) if self._tiled else halved(self.model)
+        half = precision == "bfloat16"
+        laid_out = (half or trained) and lays_out(self.device, precision)
+        self._tiled = half and laid_out and compiled.tiles_found()
+        self._halved = half and not laid_out
+        if laid_out:
+            self.model = tiled(self.model, precision)
+        elif half:
+            self.model = halved(self.model)
         self.vocabulary_size = model.vocabulary_size
 
     def start(self, ids: np.ndarray, mask: np.ndarray) -> State:
         """Encode ``ids`` int64 [rows, source], or numbers [rows, …]; ``mask`` bool [rows, source], True = real."""
-        with self._plainly():
+        with self._plainly(half=self._halved or self._tiled):
             state = self.model.start(self._tensor(ids), self._tensor(mask))
             return tuple(map(_widened, state)) if self._tiled else state
 
     def step(self, last_ids: np.ndarray, state: State, k: int) -> Candidates:
         """The ``k`` best next symbols of each row, best first, with natural-log probabilities."""
-        with self._plainly(products=not self._tiled):
+        with self._plainly(half=self._halved):
             logits, weights, state = self.model.step(self._tensor(last_ids), state)
             scores, ids = likeliest(logits.float(), k)
             return Candidates(_array(scores), _array(ids), None if weights is None else _array(weights.float()), state)
 
     def select(self, state: State, rows: np.ndarray) -> State:
         """The state of ``rows`` int64 [n], repeats allowed, in that order."""
-        with self._plainly():
+        with self._plainly(half=False):
             return self.model.select(state, self._tensor(rows))
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     @contextmanager
-    def _plainly(self, *, products: bool = True) -> Iterator[None]:
-        """Without gradients, and with torch's ``products`` in the precision that was asked for."""
-        half = products and self.precision == "bfloat16"
+    def _plainly(self, *, half: bool) -> Iterator[None]:
+        """Without gradients; ``half``: with torch's products in bfloat16."""
         with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
             yield
+
+
+def lays_out(device: torch.device, precision: Precision) -> bool:
+    """Whether a search there lays weights out for its own products, of bfloat16 without instructions for it too."""
+    found = compiled.panels_found() or (precision == "bfloat16" and compiled.tiles_found())
+    return device.type == "cpu" and found
 
 
 def halved(model: Writing) -> Writing:
@@ -81,10 +94,10 @@ def halved(model: Writing) -> Writing:
     return found
 
 
-def tiled(model: Writing) -> Writing:
-    """A copy of ``model`` over the same weights, whose matrices multiply few rows in bfloat16 through tiles."""
+def tiled(model: Writing, precision: Precision = "bfloat16") -> Writing:
+    """A copy of ``model`` over the same weights, whose matrices are laid out once for products with few rows."""
     found = deepcopy(model, {id(weight): weight for weight in (*model.parameters(), *model.buffers())})
-    lay_out(found)
+    lay_out(found, precision)
     return found
 
 

@@ -67,7 +67,7 @@ class LanguageModel(Model):
         from unrolled.models.stepper import TorchStepper
 
         super().__init__(plan, text, network, device=device)
-        self.engine = TorchStepper(self.network, self.device)
+        self.engine = TorchStepper(self.network, self.device, trained=True)
         self.search = SearchSettings(**plan.settings["search"])
 
     # --- text that goes on ----------------------------------------------------------------------------------------

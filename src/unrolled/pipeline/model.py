@@ -219,11 +219,11 @@ class Model(ABC):
     def computing(self, precision: str) -> Self:
         """This model with the products of its searches in ``bfloat16``, or again in ``float32``.
 
-        The weights are shared, and must not be changed after the first search in ``bfloat16``.
+        The weights are shared.
 
         UsageError for a task that does not search, and for a device that computes no bfloat16.
         """
-        from unrolled.models.stepper import TorchStepper
+        from unrolled.models.stepper import TorchStepper, lays_out
         from unrolled.train.precision import resolve
 
         if precision not in PRECISIONS:
@@ -235,7 +235,8 @@ class Model(ABC):
                 f"precision: {precision} was given, and it is searches that it makes faster; a model of the task "
                 f"'{self.kind}' searches nothing. Leave it out."
             )
-        resolve(precision, self.device, "precision:")
+        if not lays_out(self.device, "bfloat16"):
+            resolve(precision, self.device, "precision:")
         found = copy(self)
         found.engine, found.exact = TorchStepper(self.network, precision="bfloat16"), self.computing("float32")
         return found

@@ -45,7 +45,7 @@ class Writer(Model):
         from unrolled.models.stepper import TorchStepper
 
         super().__init__(plan, text, network, device=device)
-        self.engine: Stepper = TorchStepper(self.network, self.device)
+        self.engine: Stepper = TorchStepper(self.network, self.device, trained=True)
         self.search = SearchSettings(**plan.settings["search"])
 
     # --- what a class of its own gives ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.base import SILENCE, Noise, State
 from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels.tiled import TiledWeight
 
 Factors = tuple[tuple[Tensor, Tensor], ...]
 """Pairs (gradient [n, rows], input [n, hidden]) whose products gradientᵀ·input, stacked, are a weight's gradient."""
@@ -120,7 +121,8 @@ class Kernel(abc.ABC):
 
     def turned(self, weight: Tensor) -> Tensor:
         """The weight for h·Wᵀ; float32 products are a fifth faster from a turned copy, which some steps pay for."""
-        if self.compiled and compiled.tiles_worthwhile(weight.shape, weight.dtype, len(self.counts)):
+        laid_out = isinstance(weight, TiledWeight)
+        if self.compiled and (laid_out or compiled.laying_out_pays(weight.t().shape, weight.dtype, len(self.counts))):
             return weight.t()
         return (
             weight.t().contiguous()

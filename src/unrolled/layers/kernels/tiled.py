@@ -1,9 +1,9 @@
-"""Weights that multiply through tiles laid out once, for a model that steps: a search multiplies few rows at a time."""
+"""Weights that are laid out once, for a model that steps: a search multiplies few rows at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +11,15 @@ from torch.nn import functional
 
 from unrolled.layers.kernels import compiled
 
+Precision = Literal["float32", "bfloat16"]
+
 MOST_ROWS = 1024
 """Up to how many rows a product goes through the tiles; of more, torch's is as fast."""
 
 NOTHING = torch._C.DisableTorchFunctionSubclass
 
 
-def lay_out(module: nn.Module) -> None:
+def lay_out(module: nn.Module, precision: Precision = "bfloat16") -> None:
     """Put a `TiledWeight` in the place of every matrix of ``module`` that can be one; nothing can be trained any more.
 
     A weight that stands in two places stays one. Its numbers are not copied.
@@ -25,24 +27,55 @@ def lay_out(module: nn.Module) -> None:
     made: dict[int, TiledWeight] = {}
     for part in module.modules():
         for name, parameter in list(part._parameters.items()):
-            if parameter is not None and possible(parameter):
+            if parameter is not None and possible(parameter, precision):
                 if id(parameter) not in made:
-                    made[id(parameter)] = TiledWeight.of(parameter)
+                    made[id(parameter)] = TiledWeight.of(parameter, precision)
                 part._parameters[name] = cast(nn.Parameter, made[id(parameter)])
 
 
-def possible(weight: Tensor) -> bool:
-    """Whether a weight [width, inner] can be laid out: a float32 matrix of whole tiles in depth, on a processor."""
-    fits = weight.dim() == 2 and weight.shape[1] % compiled.PAIR == 0 and weight.numel() > 0
-    return fits and weight.device.type == "cpu" and weight.dtype is torch.float32 and compiled.tiles_found()
+def possible(weight: Tensor, precision: Precision = "bfloat16") -> bool:
+    """Whether a weight [width, inner] can be laid out: a float32 matrix on a processor; in tiles, of whole ones."""
+    plain = weight.dim() == 2 and weight.numel() > 0 and weight.device.type == "cpu" and weight.dtype is torch.float32
+    if precision == "bfloat16" and compiled.tiles_found():
+        return plain and weight.shape[1] % compiled.PAIR == 0
+    return plain and compiled.panels_found()
+
+
+class Way(NamedTuple):
+    """How a weight is laid out and multiplied with."""
+
+    given: torch.dtype  # of x
+    kept: torch.dtype  # of the weight, laid out
+    columns: int  # of which its width is a multiple, filled up
+    most_rows: int  # of more, torch's product is faster
+    multiply: Callable[..., Any]
+
+    @property
+    def bytes(self) -> int:
+        """Of a number of x."""
+        return self.given.itemsize
+
+    @staticmethod
+    def of(precision: Precision) -> Way:
+        """In tiles of bfloat16 where there are such registers, else in panels; RuntimeError where neither can be."""
+        from unrolled.layers.kernels.compiled import tiles, vectors
+
+        kept = torch.bfloat16 if precision == "bfloat16" else torch.float32
+        if precision == "bfloat16" and compiled.tiles_found():
+            return Way(torch.bfloat16, kept, compiled.PAIR, MOST_ROWS, tiles.multiply_at)
+        return Way(
+            torch.float32, kept, compiled.SIDE, vectors.MOST_ROWS // torch.get_num_threads(), vectors.multiply_at
+        )
 
 
 class TiledWeight(Tensor):
-    """A float32 weight [width, inner] whose products with few rows, x · weightᵀ, are made of bfloat16 numbers in tiles.
+    """A float32 weight [width, inner] whose products with few rows, x · weightᵀ, are made as it was laid out for them.
 
-    That is, what `linear`, `mm` and `addmm` make of it without keyword arguments: x is rounded, the result is float32.
-    Tiles are made when first used, of all rows or of those that were taken; the numbers must not change after that.
-    Whatever else is done to the weight is done to a plain tensor. A copy is the weight itself.
+    That is, what `linear`, `mm` and `addmm` make of it without keyword arguments, in float32. In ``bfloat16`` the
+    weight is rounded, and x too where the processor has tile registers, for they multiply such; elsewhere, and in
+    ``float32``, the weight is in panels, and x is multiplied as it is. It is laid out when first used, all rows or
+    those that were taken, and again once an operation of torch's has changed its numbers. Whatever else is done to the
+    weight is done to a plain tensor. A copy is the weight itself.
     """
 
     whole: Tensor  # the weight that this is, or is a part of
@@ -51,13 +84,18 @@ class TiledWeight(Tensor):
     depth: int  # inner
     turned: bool  # whether this is weightᵀ
     kind: torch.dtype  # its own; asking torch takes as long as a sum
+    way: Way
     views: dict[tuple[int, int, bool, torch.dtype], TiledWeight]  # of some rows, turned or rounded, once taken
     tiles: Any = None
+    version: int = -1  # of the whole that was laid out
     filled_bias: tuple[Tensor, Tensor] | None = None
 
     @staticmethod
-    def of(weight: Tensor) -> TiledWeight:
-        return _view(weight.detach(), 0, len(weight), {}, turned=False, kind=weight.dtype)
+    def of(weight: Tensor, precision: Precision = "bfloat16") -> TiledWeight:
+        way = Way.of(precision)
+        made = _view(weight.detach(), 0, len(weight), {}, turned=False, kind=weight.dtype, way=way)
+        made.views[0, len(weight), False, weight.dtype] = made
+        return made
 
     @classmethod
     def __torch_function__(
@@ -87,42 +125,44 @@ class TiledWeight(Tensor):
         first, last = self.start + start, self.start + (self.width if stop is None else stop)
         key = (first, last, turned, kind or self.kind)
         if key not in self.views:
-            self.views[key] = _view(self.whole, first, last, self.views, turned=turned, kind=key[-1])
+            self.views[key] = _view(self.whole, first, last, self.views, turned=turned, kind=key[-1], way=self.way)
         return self.views[key]
 
     @property
     def in_loops(self) -> bool:
-        """Whether compiled loops may multiply with its tiles: weightᵀ, rounded, of whole pairs of them."""
-        return self.turned and self.kind is torch.bfloat16 and self.width % compiled.PAIR == 0
+        """Whether compiled loops may multiply with it as it is laid out: weightᵀ, in the type of their products."""
+        return self.turned and self.kind is self.way.given and self.width % self.way.columns == 0
 
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """x [..., inner] · weightᵀ + bias → [..., width], float32."""
-        from unrolled.layers.kernels.compiled.tiles import multiply_at
-
-        tiles = self.tiles or self.laid_out()
+        tiles = self.laid_out()
         *outer, size = x.shape
         rows, width, filled = x.numel() // size, self.width, tiles.width
-        given = x.to(torch.bfloat16).contiguous()
+        given = x.to(self.way.given).contiguous()
         out = given.new_empty(rows, filled, dtype=torch.float32)
         whole = None if bias is None else self._filled(bias, filled)
         first = 0 if whole is None else whole.data_ptr()
-        multiply_at(rows, given.data_ptr(), 2 * size, tiles, out.data_ptr(), 4 * filled, first, 0)
+        self.way.multiply(rows, given.data_ptr(), self.way.bytes * size, tiles, out.data_ptr(), 4 * filled, first, 0)
         if filled > width:
             out = out[:, :width].contiguous()
         return out if len(outer) == 1 else out.view(*outer, width)
 
     def laid_out(self) -> Any:
-        """The weight's tiles, or those of weightᵀ's weight, of a width that is filled up with zeros."""
-        if self.tiles is None and (self.turned or self.kind is not torch.float32):
-            self.tiles = self.view_of(turned=False, kind=torch.float32).laid_out()
-        elif self.tiles is None:
-            from unrolled.layers.kernels.compiled.arrays import array
-            from unrolled.layers.kernels.compiled.tiles import laid_out
+        """The weight's tiles or panels, or those of weightᵀ's weight, of a width that is filled up with zeros."""
+        whole = self.whole
+        version = 0 if whole.is_inference() else whole._version
+        if self.tiles is not None and self.version == version:
+            return self.tiles
+        if self.turned or self.kind is not torch.float32:
+            tiles = self.view_of(turned=False, kind=torch.float32).laid_out()
+        else:
+            from unrolled.layers.kernels.compiled.arrays import laid_out
 
-            plain = self.whole[self.start : self.start + self.width].to(torch.bfloat16)
-            filled = functional.pad(plain, (0, 0, 0, -len(plain) % compiled.PAIR))
-            self.tiles = laid_out(array(filled.contiguous()), True)
-        return self.tiles
+            plain = whole[self.start : self.start + self.width].to(self.way.kept)
+            filled = functional.pad(plain, (0, 0, 0, -len(plain) % self.way.columns))
+            tiles = laid_out(filled.contiguous().t(), in_tiles=self.way.given is torch.bfloat16)
+        self.tiles, self.version = tiles, version
+        return tiles
 
     def _filled(self, bias: Tensor, width: int) -> Tensor:
         """The bias in float32, filled up with zeros; the last one is kept, whole, for other threads may replace it."""
@@ -139,7 +179,7 @@ def _ours(weight: Any, x: Any, bias: Tensor | None, *, turned: bool) -> bool:
         return False
     if x.dim() == 0 or (turned and x.dim() != 2) or x.dtype not in (torch.float32, torch.bfloat16):
         return False
-    few = x.shape[-1] == weight.depth and x.numel() <= MOST_ROWS * weight.depth
+    few = x.shape[-1] == weight.depth and x.numel() <= weight.way.most_rows * weight.depth
     return few and (bias is None or tuple(bias.shape) == (weight.width,))
 
 
@@ -151,10 +191,12 @@ def _view(
     *,
     turned: bool,
     kind: torch.dtype,
+    way: Way,
 ) -> TiledWeight:
     plain = whole[start:stop].to(kind)
     view = Tensor._make_subclass(TiledWeight, plain.t() if turned else plain, False)
-    view.whole, view.start, view.views, view.turned, view.kind = whole, start, views, turned, kind
+    view.whole, view.start, view.views, view.turned = whole, start, views, turned
+    view.kind, view.way = kind, way
     view.width, view.depth = plain.shape
     return view
 

@@ -48,6 +48,26 @@ def tiles_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> bo
     return dtype is torch.bfloat16 and products >= PRODUCTS and whole and tiles_found()
 
 
+SIDE = 16
+"""Columns of a panel: of what the width of a weight [inner, width] in panels is a multiple."""
+
+
+def panels_found() -> bool:
+    """Whether a search may multiply with weights in panels: torch has few threads."""
+    return torch.get_num_threads() <= MOST_THREADS and product_found(torch.float32)
+
+
+def panels_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> bool:
+    """Whether so many products x · weight [inner, width] are faster in panels: float32 ones, made by one thread."""
+    fits = dtype is torch.float32 and all(shape) and shape[1] % SIDE == 0 and products >= PRODUCTS
+    return fits and torch.get_num_threads() == 1 and product_found(dtype)
+
+
+def laying_out_pays(shape: torch.Size, dtype: torch.dtype, products: int) -> bool:
+    """Whether a weight [inner, width] of so many products is laid out for them, in tiles or in panels."""
+    return tiles_worthwhile(shape, dtype, products) or panels_worthwhile(shape, dtype, products)
+
+
 @cache
 def product_found(dtype: torch.dtype) -> bool:
     """Whether compiled code finds a matrix product of this type."""

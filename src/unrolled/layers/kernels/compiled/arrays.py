@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unrolled.layers.kernels.compiled import tiles_worthwhile
+from unrolled.layers.kernels.compiled import laying_out_pays, tiles, vectors
 from unrolled.layers.kernels.compiled.products import Matrix
 from unrolled.layers.kernels.compiled.rows import Normed, Outside, Steps
-from unrolled.layers.kernels.compiled.tiles import Tiles, laid_out
+from unrolled.layers.kernels.compiled.tiles import Tiles
+from unrolled.layers.kernels.compiled.vectors import Panels
 from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
@@ -33,19 +34,41 @@ def some(tensor: Tensor | None) -> Any:
     return None if tensor is None else array(tensor)
 
 
-def held(weight: Tensor | None, products: int = 1) -> Matrix | Tiles | None:
+def laid_out(weight: Tensor, *, in_tiles: bool) -> Tiles | Panels:
+    """``weight`` [inner, width], or a turned view of one, float32 or bfloat16: in tiles, of bfloat16, or in panels."""
+    with torch._C.DisableTorchFunctionSubclass():
+        turned = weight.stride(1) != 1
+        plain = (weight.t() if turned else weight).detach()
+        numbers = (plain.view(torch.uint16) if weight.dtype is torch.bfloat16 else plain).numpy()
+    return (tiles if in_tiles else vectors).laid_out(numbers, turned)
+
+
+def multiply_at(x: Tensor, weight: Tiles | Panels, out: Tensor, first: int = 0, first_apart: int = 0) -> Tensor:
+    """out = x · weight, plus what stands at the address ``first``, rows ``first_apart`` numbers apart; see tiles.py."""
+    if any(part.stride(1) != 1 and part.shape[1] > 1 for part in (x, out)):
+        raise RuntimeError("a product with a weight that was laid out wants the columns of its tensors side by side")
+    asked: Any = tiles.multiply_at if isinstance(weight, Tiles) else vectors.multiply_at
+    made = torch.bfloat16 if isinstance(weight, Tiles) else torch.float32
+    if x.dtype is not made or out.dtype is not torch.float32:
+        raise RuntimeError(f"a product that makes float32 of {made} was given {x.dtype} for {out.dtype}")
+    apart, below = x.stride(0) * x.element_size(), 4 * out.stride(0)
+    asked(len(x), x.data_ptr(), apart, weight, out.data_ptr(), below, first, 4 * first_apart)
+    return out
+
+
+def held(weight: Tensor | None, products: int = 1) -> Matrix | Tiles | Panels | None:
     """``weight`` [inner, width] of so many products, or a turned view of one, or None; the caller keeps the tensor."""
     if weight is None:
         return None
     if isinstance(weight, TiledWeight) and weight.in_loops:
         return weight.laid_out()
+    if laying_out_pays(weight.shape, weight.dtype, products):
+        return laid_out(weight, in_tiles=weight.dtype is torch.bfloat16)
     turned = weight.stride(1) != 1
-    if tiles_worthwhile(weight.shape, weight.dtype, products):
-        return laid_out((weight.t() if turned else weight).detach().view(torch.uint16).numpy(), turned)
     return Matrix(weight.data_ptr(), weight.stride(int(turned)), turned)
 
 
-def each_held(weights: Sequence[Tensor | None], products: int) -> list[Matrix | Tiles | None]:
+def each_held(weights: Sequence[Tensor | None], products: int) -> list[Matrix | Tiles | Panels | None]:
     """`held`, of several."""
     return [held(weight, products) for weight in weights]
 

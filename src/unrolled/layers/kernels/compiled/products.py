@@ -19,6 +19,7 @@ from numba.extending import overload
 from torch import Tensor
 
 from unrolled.layers.kernels.compiled.tiles import Tiles, multiply_tiles, project_tiles
+from unrolled.layers.kernels.compiled.vectors import Panels, multiply_panels, project_panels
 
 SYMBOLS = {torch.float32: "sgemm_", torch.float64: "dgemm_", torch.bfloat16: "gemm_bf16bf16f32_"}
 """The general product C ← α A B + β C of each type in BLAS; the last is MKL's own: A and B bfloat16, C float32."""
@@ -109,14 +110,17 @@ def _project(x: Any, weight: Any, bias: Any, out: Any) -> Any:
     def call_tiles(x: Any, weight: Any, bias: Any, out: Any) -> Any:
         project_tiles(x, weight, bias, out)
 
-    return call_tiles if weight.instance_class is Tiles else call
+    def call_panels(x: Any, weight: Any, bias: Any, out: Any) -> Any:
+        project_panels(x, weight, bias, out)
+
+    return {Tiles: call_tiles, Panels: call_panels}.get(weight.instance_class, call)
 
 
 def multiply(x: Any, weight: Any, out: Any, keep: bool) -> None:
     """out = x · weight, plus what ``out`` held with ``keep``: x [rows, inner], out [rows, width].
 
-    ``weight`` is a `Matrix` or `Tiles`. The columns of x and out lie side by side; rows may lie apart. For bfloat16 x
-    is uint16 and out float32.
+    ``weight`` is a `Matrix`, `Tiles` or `Panels`. The columns of x and out lie side by side; rows may lie apart. For
+    bfloat16 x is uint16 and out float32.
     """
     raise TypeError(x)
 
@@ -135,6 +139,12 @@ def _multiply(x: Any, weight: Any, out: Any, keep: Any) -> Any:
             multiply_tiles(x, weight, out, keep)
 
         return call_tiles
+    if weight.instance_class is Panels:
+
+        def call_panels(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+            multiply_panels(x, weight, out, keep)
+
+        return call_panels
     product: Any = {types.uint16: _HALF, types.float32: _SINGLE, types.float64: _DOUBLE}[x.dtype]
 
     def call(x: Any, weight: Any, out: Any, keep: Any) -> Any:
