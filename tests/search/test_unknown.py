@@ -33,3 +33,9 @@ def test_errors_teach():
         replace_unknown(["<unk>"], WEIGHTS, list("abcde"))
     with pytest.raises(UsageError, match=r"shape \(4, 3\) cannot cover 5 tokens"):
         replace_unknown(["<unk>"] * 5, WEIGHTS, ["a"])
+
+
+def test_a_source_symbol_without_text_stands_for_nothing():
+    weights = np.array([[0.7, 0.2, 0.1], [0.9, 0.0, 0.0]])
+    assert replace_unknown(["<unk>", "<unk>"], weights, ["", "b", "c"]) == ["b", "b"]
+    assert replace_unknown(["<unk>", "x"], weights, ["", "", ""]) == ["<unk>", "x"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -87,7 +88,16 @@ def _takes_bool(annotation: Any) -> bool:
 
 
 def _words(annotation: Any) -> str:
-    return {int: "a whole number", float: "a number", str: "text"}.get(annotation, str(annotation))
+    """What values of ``annotation`` are called."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _words(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(_words, typing.get_args(annotation))))
+    if typing.get_origin(annotation) is typing.Literal:
+        return " or ".join(map(str, typing.get_args(annotation)))
+    kind = typing.get_origin(annotation) or annotation
+    known = {int: "a whole number", float: "a number", str: "text", types.NoneType: "null"}
+    return known.get(kind) or ("a mapping" if issubclass(kind, Mapping) else "a list")
 
 
 def _yaml(value: bool) -> str:

@@ -18,10 +18,11 @@ def replace_unknown(
 ) -> list[str]:
     """``tokens`` with every ``unknown`` replaced by its most attended source word, of equals the first.
 
+    A source symbol without text of its own ("", a bare mark of a space) stands for none and is passed over.
     ``weights`` [tokens or more, source words or more]; further rows and columns, which belong to END, are not read.
     UsageError if there is an unknown to replace and no attention to say by what. Without source words nothing changes.
     """
-    if unknown not in tokens or not source_words:
+    if unknown not in tokens or not any(source_words):
         return list(tokens)
     if weights is None:
         raise UsageError(
@@ -33,5 +34,6 @@ def replace_unknown(
             f"search: weights of shape {weights.shape} cannot cover {len(tokens)} tokens and {len(source_words)} "
             "source words. Merge rows and columns to the words that are given."
         )
-    looked = weights[: len(tokens), : len(source_words)].argmax(axis=1)
+    there = np.array([bool(word) for word in source_words])
+    looked = np.where(there, weights[: len(tokens), : len(source_words)], -1.0).argmax(axis=1)
     return [source_words[place] if token == unknown else token for token, place in zip(tokens, looked, strict=True)]
