@@ -204,12 +204,14 @@ def test_other_products_and_a_weights_rows(precision):
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_weight_that_torch_changed_is_laid_out_again(precision):
     weight = torch.nn.Parameter(torch.randn(33, 8))
-    laid, x = TiledWeight.of(weight, precision), torch.randn(2, 8)
+    laid, x, bias = TiledWeight.of(weight, precision), torch.randn(2, 8), torch.randn(33)
     for _ in range(2):
         for one, plain in ((laid, weight), (laid[5:20], weight[5:20])):
             near(functional.linear(x, one), x, plain.detach(), precision)
+        near(functional.linear(x, laid, bias), x, weight.detach(), precision, bias.double())
         with torch.no_grad():
             weight.add_(torch.randn(33, 8))
+            bias.mul_(2)
 
 
 def test_one_that_was_made_without_a_count_of_changes():

@@ -88,7 +88,7 @@ class TiledWeight(Tensor):
     views: dict[tuple[int, int, bool, torch.dtype], TiledWeight]  # of some rows, turned or rounded, once taken
     tiles: Any = None
     version: int = -1  # of the whole that was laid out
-    filled_bias: tuple[Tensor, Tensor] | None = None
+    filled_bias: tuple[Tensor, int, Tensor] | None = None  # a bias, its count of changes, and what it is filled up to
 
     @staticmethod
     def of(weight: Tensor, precision: Precision = "bfloat16") -> TiledWeight:
@@ -150,7 +150,7 @@ class TiledWeight(Tensor):
     def laid_out(self) -> Any:
         """The weight's tiles or panels, or those of weightᵀ's weight, of a width that is filled up with zeros."""
         whole = self.whole
-        version = 0 if whole.is_inference() else whole._version
+        version = _changes(whole)
         if self.tiles is not None and self.version == version:
             return self.tiles
         if self.turned or self.kind is not torch.float32:
@@ -166,11 +166,16 @@ class TiledWeight(Tensor):
 
     def _filled(self, bias: Tensor, width: int) -> Tensor:
         """The bias in float32, filled up with zeros; the last one is kept, whole, for other threads may replace it."""
-        kept = self.filled_bias
-        if kept is None or kept[0] is not bias:
-            kept = bias, functional.pad(bias.detach().float(), (0, width - len(bias))).contiguous()
+        kept, changes = self.filled_bias, _changes(bias)
+        if kept is None or kept[0] is not bias or kept[1] != changes:
+            kept = bias, changes, functional.pad(bias.detach().float(), (0, width - len(bias))).contiguous()
             self.filled_bias = kept
-        return kept[1]
+        return kept[2]
+
+
+def _changes(tensor: Tensor) -> int:
+    """How often torch has changed its numbers; of one that was made for inference it does not count."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _ours(weight: Any, x: Any, bias: Tensor | None, *, turned: bool) -> bool:
