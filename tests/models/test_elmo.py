@@ -156,7 +156,8 @@ def test_a_direction_never_sees_the_other_side(length, data):
     changed[0, place, 1] = 4 + (changed[0, place, 1] - 3) % (CHARACTERS - 4)
     other = model(changed, batch.mask)
     for one, two in zip(read.forward, other.forward, strict=True):
-        assert torch.equal(one[:, :place], two[:, :place]) and not torch.equal(one[:, place:], two[:, place:])
+        assert torch.allclose(one[:, :place], two[:, :place])  # where a row lies in memory moves a product's last bits
+        assert not torch.allclose(one[:, place:], two[:, place:])
     for one, two in zip(read.backward, other.backward, strict=True):
         assert torch.allclose(one[:, place + 1 :], two[:, place + 1 :])
         assert not torch.allclose(one[:, : place + 1], two[:, : place + 1])
