@@ -41,7 +41,7 @@ def run(stepper: TorchStepper, sentences: list[list[int]], batch: int) -> tuple[
 def measure(alone: int) -> dict[str, Any]:
     torch.manual_seed(1)
     model = Seq2Seq(VOCABULARY, VOCABULARY, embedding_size=EMBEDDING, **MODELS["bahdanau"])
-    stepper, half = TorchStepper(model), TorchStepper(model, precision="bfloat16")
+    stepper, half = TorchStepper(model, trained=True), TorchStepper(model, precision="bfloat16")
     random = np.random.default_rng(2)
     sentences = [random.integers(4, VOCABULARY, size).tolist() for size in random.integers(*LENGTHS, SENTENCES)]
     some = sentences[:alone]

@@ -14,6 +14,7 @@ from unrolled.data.batching import Pairs, Tokens
 from unrolled.models import Seq2Seq, TorchStepper
 from unrolled.search import SearchSettings, decode
 from unrolled.tasks import TASKS
+from unrolled.train.precision import has_bfloat16
 from unrolled.train.settings import TrainSettings
 from unrolled.train.trainer import Trainer
 
@@ -33,9 +34,8 @@ network = Seq2Seq(
         "input_feeding": asked.feeding,
     },
 )
-settings = TrainSettings(
-    learning_rate=1e-4, schedule="constant", steps=1_000_000, precision=asked.precision, device="cpu"
-)
+trained_in = asked.precision if has_bfloat16(torch.device("cpu")) else "float32"  # which a search does not need
+settings = TrainSettings(learning_rate=1e-4, schedule="constant", steps=1_000_000, precision=trained_in, device="cpu")
 trainer = Trainer(network, TASKS.build("translate").loss, settings)
 
 
@@ -53,7 +53,7 @@ def update(batch: tuple[list[list[int]], list[list[int]]]) -> None:
 @cache
 def stepper() -> TorchStepper:
     """What a loaded model searches with, made once after training."""
-    return TorchStepper(network, precision="bfloat16" if asked.precision == "bfloat16" else "float32")
+    return TorchStepper(network, precision="bfloat16" if asked.precision == "bfloat16" else "float32", trained=True)
 
 
 def search(sentences: list[list[int]], beam: int) -> None:
@@ -67,7 +67,7 @@ def search(sentences: list[list[int]], beam: int) -> None:
 tell(
     asked,
     f"{version('unrolled')} on torch {torch.__version__}",
-    asked.precision,
+    f"training in {trained_in}, search in {asked.precision}",
     update,
     search,
 )

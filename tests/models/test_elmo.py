@@ -156,11 +156,14 @@ def test_a_direction_never_sees_the_other_side(length, data):
     changed[0, place, 1] = 4 + (changed[0, place, 1] - 3) % (CHARACTERS - 4)
     other = model(changed, batch.mask)
     for one, two in zip(read.forward, other.forward, strict=True):
-        assert torch.allclose(one[:, :place], two[:, :place])  # where a row lies in memory moves a product's last bits
-        assert not torch.allclose(one[:, place:], two[:, place:])
+        assert near(one[:, :place], two[:, :place]) and not near(one[:, place:], two[:, place:])
     for one, two in zip(read.backward, other.backward, strict=True):
-        assert torch.allclose(one[:, place + 1 :], two[:, place + 1 :])
-        assert not torch.allclose(one[:, : place + 1], two[:, : place + 1])
+        assert near(one[:, place + 1 :], two[:, place + 1 :]) and not near(one[:, : place + 1], two[:, : place + 1])
+
+
+def near(one, two):
+    """The same but for last bits: in a library's product they can depend on where a row lies in memory."""
+    return torch.allclose(one, two, rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_flow_through_what_may_be_seen_alone():
