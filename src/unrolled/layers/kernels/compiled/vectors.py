@@ -27,6 +27,7 @@ from unrolled.layers.kernels.compiled.functions import FAST, loop_function
 SIDE = 16  # columns of a panel
 BYTES = 64  # of sixteen float32
 HALF = 32  # of sixteen bfloat16
+WHOLE = 4  # bytes of a float32
 ROWS = 6  # of x at a time
 
 HAS_LONG = bool(binding.get_host_cpu_features().get("avx512f"))
@@ -35,6 +36,9 @@ WIDE = (0, 4, 4, 4, 4, 4, 4) if HAS_LONG else (0, 4, 2, 2, 1, 1, 1)
 
 MOST_ROWS = 48 if HAS_LONG else 1024
 """Up to how many rows a product of one thread is faster than a library's, which lays out its weight in each call."""
+
+FEW_BLOCKS = 2
+"""Up to how many blocks of rows bfloat16 is widened as it is read; for more it is written down."""
 
 WIDEST = 4
 """Panels that all rows are multiplied with before the next ones come."""
@@ -140,11 +144,20 @@ def product(
 ) -> None:  # fmt: skip
     """What `multiply_at` says, of ``count`` panels [inner, 16] of ``size`` bytes a number.
 
-    Rows are shared out evenly: seven are four and three.
+    Rows are shared out evenly: seven are four and three. For many rows a group of bfloat16 panels is widened once.
     """
-    panel, blocks = inner * SIDE * size, (rows + ROWS - 1) // ROWS
+    blocks = (rows + ROWS - 1) // ROWS
+    widened = size < WHOLE and blocks > FEW_BLOCKS
+    room = np.empty(WIDEST * inner * SIDE if widened else 0, np.float32)
+    used = WHOLE if widened else size
+    panel = inner * SIDE * used
     for group in range(0, count, WIDEST):
         stop, row = min(group + WIDEST, count), 0
+        start = panels + group * inner * SIDE * size
+        if widened:
+            for k in range((stop - group) * inner):
+                _widen(start + k * HALF, room.ctypes.data + k * BYTES)
+            start = room.ctypes.data
         for block in range(blocks):
             some = (rows + block) // blocks
             wide, column = WIDE[some], group
@@ -152,7 +165,7 @@ def product(
                 many = wide if column + wide <= stop else 1
                 at = column * BYTES
                 _block(
-                    size, some, many, x + row * apart, apart, panels + column * panel, panel, inner,
+                    used, some, many, x + row * apart, apart, start + (column - group) * panel, panel, inner,
                     out + row * below + at, below, first + row * first_below + at if first else 0, first_below,
                 )  # fmt: skip
                 column += many
@@ -191,6 +204,16 @@ def _weight_row(builder: Any, at: Any, half: bool) -> Any:
     words = builder.zext(_load(builder, at, _HALVES, 2), _WORDS)
     upper = builder.shl(words, ir.Constant(_WORDS, [SIDE] * SIDE))
     return builder.bitcast(upper, _VECTOR)
+
+
+def _widened(_context: Any, builder: Any, _: Any, given: Any) -> Any:
+    source, target = given
+    builder.store(_weight_row(builder, source, True), builder.inttoptr(target, _VECTOR.as_pointer()), align=4)
+    return ir.Constant(ir.IntType(8).as_pointer(), None)
+
+
+_widen: Any = intrinsic(lambda _, _source, _target: (types.void(types.intp, types.intp), _widened))
+"""(from, to): sixteen numbers of bfloat16 as float32."""
 
 
 def _everywhere(builder: Any, number: Any) -> Any:
