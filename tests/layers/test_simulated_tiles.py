@@ -6,8 +6,11 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels.repeated import Repeated
+from unrolled.layers.kernels.tiled import TiledWeight
 
 pytest.importorskip("numba")
 if not compiled.product_found(torch.bfloat16):
@@ -88,3 +91,30 @@ def test_columns_are_gone_through_in_groups_and_each_way_in_turn(registers, monk
         tiles.project_tiles.py_func(x.view(torch.uint16).numpy(), made, bias.numpy(), out.numpy())
         torch.testing.assert_close(out.double(), x.double() @ weight.double() + bias.double(), rtol=1e-6, atol=1e-4)
     del registers
+
+
+def test_a_weight_in_tiles_and_one_of_repeated_products(registers, monkeypatch):
+    monkeypatch.setattr(compiled, "_tiles_found", lambda: True)
+    torch.manual_seed(2)
+    weight, bias, x = torch.randn(70, 96), torch.randn(70), torch.randn(3, 2, 96)
+    laid = TiledWeight.of(weight)
+    given, rounded = x.bfloat16().double(), weight.bfloat16().double()
+    for found, wanted in (
+        (functional.linear(x, laid, bias), given @ rounded.t() + bias.double()),
+        (functional.linear(x, laid[32:64]), given @ rounded[32:64].t()),
+        (torch.mm(x[0], laid.t()), given[0] @ rounded.t()),
+        (functional.linear(x.bfloat16(), laid.to(torch.bfloat16)), given @ rounded.t()),
+    ):
+        assert type(found) is torch.Tensor and found.dtype is torch.float32
+        torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-4)
+    assert not laid.t().in_loops and laid[:64].t().to(torch.bfloat16).in_loops
+
+    half, rows, gradient = weight[:64].bfloat16(), x[0].bfloat16(), torch.randn(2, 64).bfloat16()
+    repeated, total = Repeated(half, 9), torch.randn(2, 64)
+    before = total.double() + rows.double() @ half.double().t()
+    repeated.add(rows, total)
+    torch.testing.assert_close(total.double(), before, rtol=1e-5, atol=1e-4)
+    back = repeated.back(gradient)
+    torch.testing.assert_close(back.double(), gradient.double() @ half.double(), rtol=1e-5, atol=1e-4)
+    with pytest.raises(RuntimeError, match=r"float32 of torch\.bfloat16 was given torch\.float32"):
+        repeated.back(gradient.float())

@@ -107,7 +107,10 @@ def test_searches_run_in_bfloat16_where_asked(trained, run, tmp_path, monkeypatc
     monkeypatch.setattr(precision, "has_bfloat16", lambda _device: False)
     assert model.computing("bfloat16").engine.precision == "bfloat16"  # of our own products, on any processor
     monkeypatch.setattr(stepper, "lays_out", lambda _device, _precision: False)
-    with pytest.raises(SettingsError, match=r"precision: bfloat16 was given, but the device 'cpu' .* has no bfloat16"):
+    with pytest.raises(
+        SettingsError,
+        match=r"precision: bfloat16 was given, but the device 'cpu' .* has no bfloat16 .* OMP_NUM_THREADS=4",
+    ):
         unrolled.load(trained.folder).computing("bfloat16")
 
 

@@ -68,6 +68,9 @@ class Evaluated(NamedTuple):
 PRECISIONS = ("float32", "bfloat16")
 """What the products of a search may be computed in."""
 
+FEW_THREADS = "Give float32, or few threads, with which a search needs none: OMP_NUM_THREADS=4."
+"""What to do where a processor has no bfloat16 instructions and torch more threads than our own products serve."""
+
 
 class NoVerb(UsageError, AttributeError):
     """This model's task has no such verb."""
@@ -219,7 +222,7 @@ class Model(ABC):
     def computing(self, precision: str) -> Self:
         """This model with the products of its searches in ``bfloat16``, or again in ``float32``.
 
-        The weights are shared.
+        The weights are shared, and must not be changed after the first search in ``bfloat16``.
 
         UsageError for a task that does not search, and for a device that computes no bfloat16.
         """
@@ -236,7 +239,8 @@ class Model(ABC):
                 f"'{self.kind}' searches nothing. Leave it out."
             )
         if not lays_out(self.device, "bfloat16"):
-            resolve(precision, self.device, "precision:")
+            cure = "Give float32." if self.device.type != "cpu" else FEW_THREADS
+            resolve(precision, self.device, "precision:", cure)
         found = copy(self)
         found.engine, found.exact = TorchStepper(self.network, precision="bfloat16"), self.computing("float32")
         return found

@@ -15,10 +15,15 @@ MATRICES = frozenset({"amx_bf16", "bf16"})
 """What a processor calls its instructions for products of matrices in bfloat16: Intel's AMX, Arm's BFMMLA."""
 
 
-def resolve(precision: str, device: torch.device, given_by: str = "[train.precision]") -> str:
+def resolve(
+    precision: str,
+    device: torch.device,
+    given_by: str = "[train.precision]",
+    cure: str = "Give float32, or auto, which takes bfloat16 only where it is faster.",
+) -> str:
     """``auto``, ``bfloat16`` or ``float32`` → ``bfloat16`` or ``float32``; SettingsError for what the device lacks.
 
-    ``given_by``: what the message names as the place that chose.
+    ``given_by``: what the message names as the place that chose; ``cure``: what it says to do.
     """
     if precision == "float32":
         return "float32"
@@ -29,8 +34,7 @@ def resolve(precision: str, device: torch.device, given_by: str = "[train.precis
         if device.type != "cpu":
             what = "no bfloat16 arithmetic"
         raise SettingsError(
-            f"{given_by} bfloat16 was given, but the device '{device}' ({_name(device)}) has {what}. "
-            "Give float32, or auto, which takes bfloat16 only where it is faster."
+            f"{given_by} bfloat16 was given, but the device '{device}' ({_name(device)}) has {what}. {cure}"
         )
     return "bfloat16"
 

@@ -48,24 +48,16 @@ class Way(NamedTuple):
     kept: torch.dtype  # of the weight, laid out
     columns: int  # of which its width is a multiple, filled up
     most_rows: int  # of more, torch's product is faster
-    multiply: Callable[..., Any]
-
-    @property
-    def bytes(self) -> int:
-        """Of a number of x."""
-        return self.given.itemsize
 
     @staticmethod
     def of(precision: Precision) -> Way:
-        """In tiles of bfloat16 where there are such registers, else in panels; RuntimeError where neither can be."""
-        from unrolled.layers.kernels.compiled import tiles, vectors
+        """In tiles of bfloat16 where there are such registers, else in panels."""
+        from unrolled.layers.kernels.compiled import vectors
 
         kept = torch.bfloat16 if precision == "bfloat16" else torch.float32
         if precision == "bfloat16" and compiled.tiles_found():
-            return Way(torch.bfloat16, kept, compiled.PAIR, MOST_ROWS, tiles.multiply_at)
-        return Way(
-            torch.float32, kept, compiled.SIDE, vectors.MOST_ROWS // torch.get_num_threads(), vectors.multiply_at
-        )
+            return Way(torch.bfloat16, kept, compiled.PAIR, MOST_ROWS)
+        return Way(torch.float32, kept, compiled.SIDE, vectors.MOST_ROWS // torch.get_num_threads())
 
 
 class TiledWeight(Tensor):
@@ -135,14 +127,15 @@ class TiledWeight(Tensor):
 
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """x [..., inner] · weightᵀ + bias → [..., width], float32."""
+        from unrolled.layers.kernels.compiled.arrays import multiply_at
+
         tiles = self.laid_out()
         *outer, size = x.shape
         rows, width, filled = x.numel() // size, self.width, tiles.width
-        given = x.to(self.way.given).contiguous()
+        given = x.to(self.way.given).reshape(rows, size)
         out = given.new_empty(rows, filled, dtype=torch.float32)
         whole = None if bias is None else self._filled(bias, filled)
-        first = 0 if whole is None else whole.data_ptr()
-        self.way.multiply(rows, given.data_ptr(), self.way.bytes * size, tiles, out.data_ptr(), 4 * filled, first, 0)
+        multiply_at(given, tiles, out, 0 if whole is None else whole.data_ptr())
         if filled > width:
             out = out[:, :width].contiguous()
         return out if len(outer) == 1 else out.view(*outer, width)

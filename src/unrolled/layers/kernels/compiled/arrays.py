@@ -45,7 +45,7 @@ def laid_out(weight: Tensor, *, in_tiles: bool) -> Tiles | Panels:
 
 def multiply_at(x: Tensor, weight: Tiles | Panels, out: Tensor, first: int = 0, first_apart: int = 0) -> Tensor:
     """out = x · weight, plus what stands at the address ``first``, rows ``first_apart`` numbers apart; see tiles.py."""
-    if any(part.stride(1) != 1 and part.shape[1] > 1 for part in (x, out)):
+    if (x.stride(1) != 1 and x.shape[1] > 1) or out.stride(1) != 1:
         raise RuntimeError("a product with a weight that was laid out wants the columns of its tensors side by side")
     asked: Any = tiles.multiply_at if isinstance(weight, Tiles) else vectors.multiply_at
     made = torch.bfloat16 if isinstance(weight, Tiles) else torch.float32

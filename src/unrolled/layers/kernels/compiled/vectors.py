@@ -21,12 +21,13 @@ from llvmlite import binding, ir
 from numba import cfunc, types
 from numba.extending import intrinsic
 
+from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import turn_words
 from unrolled.layers.kernels.compiled.functions import FAST, loop_function
 
-SIDE = 16  # columns of a panel
 BYTES = 64  # of sixteen float32
 HALF = 32  # of sixteen bfloat16
+UPPER = 16  # bits below bfloat16 in the float32 that it is the upper half of
 WHOLE = 4  # bytes of a float32
 ROWS = 6  # of x at a time
 
@@ -202,7 +203,7 @@ def _weight_row(builder: Any, at: Any, half: bool) -> Any:
     if not half:
         return _load(builder, at, _VECTOR, 4)
     words = builder.zext(_load(builder, at, _HALVES, 2), _WORDS)
-    upper = builder.shl(words, ir.Constant(_WORDS, [SIDE] * SIDE))
+    upper = builder.shl(words, ir.Constant(_WORDS, [UPPER] * SIDE))
     return builder.bitcast(upper, _VECTOR)
 
 
@@ -277,14 +278,16 @@ def _blocks(_context: Any, builder: Any, _: Any, given: Any) -> Any:
     """A loop for each size of the weight's numbers, number of rows and number of panels; one of them is run."""
     size, rows, panels, *block = given
     end = builder.append_basic_block("end")
-    key = size
-    for part in (rows, panels):
-        key = builder.add(builder.mul(key, ir.Constant(_LONG, SIDE)), part)
+    digits = (size, rows, panels)  # of the number of a case: each below ten
+    key = digits[0]
+    for digit in digits[1:]:
+        key = builder.add(builder.mul(key, ir.Constant(_LONG, 10)), digit)
     switch = builder.switch(key, end)
     for half, some in itertools.product((False, True), range(1, ROWS + 1)):
         for many in sorted({1, WIDE[some]}):
             case = builder.append_basic_block(f"rows{some}panels{many}")
-            switch.add_case(ir.Constant(_LONG, ((2 if half else 4) * SIDE + some) * SIDE + many), case)
+            number = 100 * (WHOLE // 2 if half else WHOLE) + 10 * some + many
+            switch.add_case(ir.Constant(_LONG, number), case)
             builder.position_at_end(case)
             _emit(builder, _Block(*block), some, many, half)
             builder.branch(end)
