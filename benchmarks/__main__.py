@@ -12,7 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-NAMES = ("recurrent", "training", "loss", "floor", "decoding", "word2vec", "peers", "memory", "linear", "startup")
+NAMES = (
+    *("recurrent", "products", "training", "loss", "floor", "decoding", "word2vec", "peers", "memory", "linear"),
+    "startup",
+)
 RESULTS = Path(__file__).parent / "RESULTS.md"
 PLOTS = ("linear",)
 """Those that also draw; the picture stands beside RESULTS.md."""

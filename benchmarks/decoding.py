@@ -1,4 +1,4 @@
-"""Sentences a second of a beam search, in batches beside one by one, and in bfloat16 beside float32.
+"""Sentences a second of a beam search: in batches beside one by one, weights laid out beside as they are, bfloat16.
 
     python -m benchmarks.decoding --json
 
@@ -41,15 +41,17 @@ def run(stepper: TorchStepper, sentences: list[list[int]], batch: int) -> tuple[
 def measure(alone: int) -> dict[str, Any]:
     torch.manual_seed(1)
     model = Seq2Seq(VOCABULARY, VOCABULARY, embedding_size=EMBEDDING, **MODELS["bahdanau"])
-    stepper, half = TorchStepper(model, trained=True), TorchStepper(model, precision="bfloat16")
+    plain, stepper = TorchStepper(model), TorchStepper(model, trained=True)
+    half = TorchStepper(model, precision="bfloat16")
     random = np.random.default_rng(2)
     sentences = [random.integers(4, VOCABULARY, size).tolist() for size in random.integers(*LENGTHS, SENTENCES)]
     some = sentences[:alone]
-    for each in (stepper, half):
+    for each in (plain, stepper, half):
         run(each, some[:4], 1)
     together, seconds = run(stepper, sentences, BATCH)
     singly, seconds_alone = run(stepper, some, 1)
     seconds_half, seconds_half_alone = run(half, sentences, BATCH)[1], run(half, some, 1)[1]
+    seconds_plain, seconds_plain_alone = run(plain, sentences, BATCH)[1], run(plain, some, 1)[1]
     rates = SENTENCES / seconds, alone / seconds_alone
     same = sum(one.ids == other.ids for one, other in zip(together, singly, strict=False))
     return {
@@ -60,6 +62,8 @@ def measure(alone: int) -> dict[str, Any]:
         "ratio": round(rates[0] / rates[1], 2),
         "demanded": DEMANDED,
         "same_output": f"{same} of {alone}",
+        "laid_out_ratio_in_batches": round(seconds_plain / seconds, 2),
+        "laid_out_ratio_alone": round(seconds_plain_alone / seconds_alone, 2),
         "bfloat16_ratio_in_batches": round(seconds / seconds_half, 2),
         "bfloat16_ratio_alone": round(seconds_alone / seconds_half_alone, 2),
     }
