@@ -31,7 +31,7 @@ class Encoder(Protocol):
     @property
     def vocabulary_size(self) -> int: ...
 
-    def encode_ids(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def encode_ids(self, texts: Sequence[Any]) -> list[list[int]]: ...
 
 
 Name = str | Callable[[int], str]
@@ -129,7 +129,7 @@ class Store:
     @staticmethod
     def encode(
         folder: str | Path,
-        rows: Callable[[], Iterable[tuple[int, Sequence[str]]]] | Iterable[tuple[int, Sequence[str]]],
+        rows: Callable[[], Iterable[tuple[int, Sequence[Any]]]] | Iterable[tuple[int, Sequence[Any]]],
         encoders: Mapping[str, Encoder],
         *,
         fingerprint: str = "",
@@ -197,7 +197,7 @@ def _chunks_of_ids(columns: Mapping[str, Iterable[Sequence[int]]], places: Itera
 
 
 def _encoded(
-    rows: Iterable[tuple[int, Sequence[str]]], encoders: Mapping[str, Encoder], name: Name
+    rows: Iterable[tuple[int, Sequence[Any]]], encoders: Mapping[str, Encoder], name: Name
 ) -> Iterator[_Chunk]:
     stream = iter(rows)
     while part := list(islice(stream, CHUNK)):
@@ -216,7 +216,7 @@ def _where(name: Name, place: int) -> str:
     return f"{name}:{place}" if isinstance(name, str) else name(place)
 
 
-def _encoded_column(encoder: Encoder, texts: list[str], places: list[int], name: Name) -> list[list[int]]:
+def _encoded_column(encoder: Encoder, texts: list[Any], places: list[int], name: Name) -> list[list[int]]:
     try:
         return encoder.encode_ids(texts)
     except DataError:

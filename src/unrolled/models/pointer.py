@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from unrolled.base.errors import UsageError
 from unrolled.base.protocol import PAD, UNKNOWN
@@ -18,16 +19,21 @@ class Pointer(nn.Module):
     state, context and last symbol. ``targets`` [source vocabulary] names the target symbol that each source symbol is
     copied as: itself at first, UNKNOWN where there is no such symbol; `point` says otherwise. What is looked at and
     has no part in the text (PAD: a feature) is not copied: g is raised by (1 - g) times the weight that lies there.
+
+    ``lent`` symbols follow both vocabularies, the k-th of the one copied as the k-th of the other: words of one source
+    that have no symbol (the paper's extended vocabulary, §2.2). They are said by being copied alone.
     """
 
     targets: Tensor
 
-    def __init__(self, size: int, source_vocabulary: int, target_vocabulary: int, /) -> None:
+    def __init__(self, size: int, source_vocabulary: int, target_vocabulary: int, lent: int = 0, /) -> None:
         super().__init__()
         self.gate = nn.Linear(size, 1)
-        self.vocabulary_size = target_vocabulary
+        self.lent = lent
+        self.vocabulary_size = target_vocabulary + lent
         same = torch.arange(source_vocabulary)
-        self.register_buffer("targets", same.masked_fill(same >= target_vocabulary, UNKNOWN))
+        same = same.masked_fill(same >= target_vocabulary, UNKNOWN)
+        self.register_buffer("targets", torch.cat((same, torch.arange(target_vocabulary, self.vocabulary_size))))
 
     def point(self, targets: Sequence[int]) -> None:
         """Copy each source symbol as the target symbol at its place in ``targets``."""
@@ -40,7 +46,7 @@ class Pointer(nn.Module):
         self.targets.copy_(given)
 
     def forward(self, output: Tensor, logits: Tensor, weights: Tensor, targets: Tensor) -> Tensor:
-        """Log-probabilities [n, vocabulary], float32 or wider, of ``output`` [n, size] and its ``logits``.
+        """Log-probabilities [n, vocabulary + lent], float32 or wider, of ``output`` [n, size] and its ``logits``.
 
         ``weights`` [n, source] are over the source positions, ``targets`` int64 [n, source] what each is copied as.
         """
@@ -49,7 +55,7 @@ class Pointer(nn.Module):
         pointed = weights.to(exact) * (1 - written)
         aside = targets == PAD
         written = written + pointed.masked_fill(~aside, 0.0).sum(dim=1, keepdim=True)
-        said = logits.softmax(dim=-1, dtype=exact) * written
+        said = functional.pad(logits.softmax(dim=-1, dtype=exact) * written, (0, self.lent))
         said = said.scatter_add(1, targets, pointed.masked_fill(aside, 0.0))
         return said.clamp_min(torch.finfo(exact).tiny).log()
 

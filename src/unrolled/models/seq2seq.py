@@ -8,7 +8,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
-from unrolled.base.protocol import PAD
+from unrolled.base.protocol import PAD, UNKNOWN
 from unrolled.base.registry import Part, Registry
 from unrolled.layers import DROPOUTS, Embedding, State
 from unrolled.models.alignments import ALIGNMENTS
@@ -43,7 +43,9 @@ class Seq2Seq(Writing):
     Sources are [w_1 … w_n, END], or with features [f_1 … f_k, w_1 … w_n, END], where a feature is an id from
     ``source_vocabulary`` on, of the ``feature_vocabulary`` that follow: it is read from a table of its own, which
     word_dropout leaves alone, and stands at position 0, the text's first symbol at 1, for encoders that add positions
-    (Wu et al. 2021, arXiv:2005.10213, §2.2). Attention sees both; a feature is never copied. Targets are
+    (Wu et al. 2021, arXiv:2005.10213, §2.2). Attention sees both; a feature is never copied. After them come ``lent``
+    symbols, and as many after the target's: words of one source that have no symbol. They are read as UNKNOWN, and said
+    by being copied (See et al. 2017, §2.2), so they need ``copy``. Targets are
     [BEGIN, w_1 … w_n, END]; masks are bool, True = real, real positions first.
     The state of ``start`` and ``step`` is a flat tuple of tensors, batch first; the first says which sentence a row is.
 
@@ -56,6 +58,7 @@ class Seq2Seq(Writing):
         source_vocabulary: int,
         target_vocabulary: int,
         feature_vocabulary: int = 0,
+        lent: int = 0,
         /,
         *,
         embedding_size: Count = 256,
@@ -82,6 +85,7 @@ class Seq2Seq(Writing):
             for size in (source_vocabulary, target_vocabulary)
         )
         self.source_vocabulary = source_vocabulary
+        self.lent = lent if copy else 0
         self.feature_embedding = (
             Embedding(feature_vocabulary, size=embedding_size, dropout=dropout, dropout_kind=dropout_kind)
             if feature_vocabulary
@@ -108,12 +112,19 @@ class Seq2Seq(Writing):
                     "[copy] it was asked for with an alignment, which copies the symbol of one position, and here "
                     "several symbols make one position. Take another encoder or tokenizer, or leave copying out."
                 )
-            self.pointer = Pointer(self.output.size, source_vocabulary + feature_vocabulary, target_vocabulary)
+            self.pointer = Pointer(self.output.size, self.first_lent, target_vocabulary, lent)
+            self.vocabulary_size = self.pointer.vocabulary_size
 
     @property
     def regroups(self) -> bool:
         """Whether symbols are read as words."""
         return isinstance(self.source_embedding, Contextual)
+
+    @property
+    def first_lent(self) -> int:
+        """The first symbol of a source that is lent."""
+        features = self.feature_embedding
+        return self.source_vocabulary + (0 if features is None else features.vocabulary_size)
 
     @property
     def keeps(self) -> int:
@@ -122,6 +133,7 @@ class Seq2Seq(Writing):
 
     def read(self, source: Tensor, mask: Tensor) -> Looked:
         """Vectors of the symbols ``source`` int64 [batch, source], and of the features among them."""
+        source = self._known(source, self.first_lent)
         if self.feature_embedding is None:
             read = look_up(self.source_embedding, source, mask)
             return read._replace(vectors=self._scaled(read.vectors))
@@ -131,7 +143,7 @@ class Seq2Seq(Writing):
         return Looked(self._scaled(symbols) + self._scaled(beside), mask, None, (~aside).cumsum(dim=1))
 
     def read_target(self, ids: Tensor) -> Tensor:
-        return self._scaled(self.target_embedding(ids))
+        return self._scaled(self.target_embedding(self._known(ids, self.target_embedding.vocabulary_size)))
 
     def kept(self, source: Tensor) -> State:
         return () if self.pointer is None else (self.pointer.targets[source],)
@@ -142,6 +154,17 @@ class Seq2Seq(Writing):
             return logits
         copied: Tensor = self.pointer(outputs, logits, weights, *kept)
         return copied
+
+    def price(self, logits: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+        """What is smoothed is spread over the vocabulary: symbols that are lent stand for no word in most sentences."""
+        if not (self.lent and smoothing):
+            return super().price(logits, gold, smoothing)
+        words = logits[:, : -self.lent]  # log-probabilities, since a model that lends copies
+        return (1 - smoothing) * super().price(logits, gold, 0.0) - smoothing * words.mean(dim=1).sum()
+
+    def _known(self, ids: Tensor, first_lent: int) -> Tensor:
+        """``ids`` with UNKNOWN in the place of symbols that are lent, from ``first_lent`` on."""
+        return ids.masked_fill(ids >= first_lent, UNKNOWN) if self.lent else ids
 
     def _scaled(self, vectors: Tensor) -> Tensor:
         return vectors if self.embedding_factor == 1.0 else vectors * self.embedding_factor

@@ -101,6 +101,10 @@ class Writing(nn.Module, ABC):
         logits: Tensor = self.output(outputs)
         return logits
 
+    def price(self, logits: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+        """Σ over rows of the cross-entropy of ``gold`` [n] under ``logits`` [n, vocabulary]."""
+        return cross_entropy(logits, gold, smoothing)
+
     def penalty(self, weights: Tensor | None, target_mask: Tensor) -> Tensor | None:
         """What is added to the summed loss of a batch for where it looked, ``weights`` [batch, target - 1, source]."""
         if not self.coverage_loss or weights is None:
@@ -170,7 +174,7 @@ class Writing(nn.Module, ABC):
         if not self.keeps and self.alignment is None:
             total = self.output.loss(seen.outputs, gold, smoothing)
         else:
-            total = cross_entropy(self._logits(seen), gold, smoothing)
+            total = self.price(self._logits(seen), gold, smoothing)
         penalty = self.penalty(seen.weights, target_mask)
         return total if penalty is None else total + penalty
 

@@ -20,6 +20,7 @@ from unrolled.tasks.judging import Grouping
 from unrolled.tasks.sizing import size_columns
 from unrolled.tasks.writing import WriteTask, Written
 from unrolled.text.featured import Featured, joined
+from unrolled.text.lending import LENT, Given, LendingSources, LendingTargets
 from unrolled.text.texts import TextPair
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from unrolled.data.store import Store
+    from unrolled.data.store import Encoder, Store
     from unrolled.text.tokenizer import Encoded
 
 
@@ -67,6 +68,7 @@ class Translate(WriteTask[TextPair]):
         references: Grouping | None = None,
     ) -> None:
         super().__init__(scores, references)
+        self.copies = False
         given = features if isinstance(features, list) else [] if features is None else [features]
         self.features = tuple(given)
         names = tuple(one if isinstance(one, str) else f"features {one}" for one in self.features)
@@ -107,6 +109,14 @@ class Translate(WriteTask[TextPair]):
     def size(self, part: Part) -> Sized:
         return size_columns(part, {"text.source": 0, "text.target": len(self.columns) - 1})
 
+    def heed(self, settings: Mapping[str, Any]) -> None:
+        self.copies = bool(settings["model"].get("copy"))
+
+    def learn(self, settings: Mapping[str, Any], part: Part) -> TextPair:
+        text = super().learn(settings, part)
+        text.lends = LENT if self.copies else 0
+        return text
+
     def source_of(self, row: Sequence[str]) -> str:
         """The text, and the features behind it."""
         return joined(row[:-1])
@@ -114,10 +124,17 @@ class Translate(WriteTask[TextPair]):
     def store(self, folder: Path, part: Part, text: TextPair, mark: str) -> Store:
         from unrolled.data.store import Store
 
-        def rows() -> Iterator[tuple[int, tuple[str, str]]]:
-            return ((row.place, (joined(row.fields[:-1]), row.fields[-1])) for row in part.rows())
+        def rows() -> Iterator[tuple[int, tuple[str, Any]]]:
+            for row in part.rows():
+                source, target = joined(row.fields[:-1]), row.fields[-1]
+                yield row.place, (source, Given(source, target) if text.lends else target)
 
         return Store.encode(folder, rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
+
+    def encoders(self, text: TextPair) -> dict[str, Encoder]:
+        if not text.lends:
+            return super().encoders(text)
+        return {"source": LendingSources(text), "target": LendingTargets(text)}
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
         from unrolled.data.batching import collate_pairs
@@ -127,8 +144,8 @@ class Translate(WriteTask[TextPair]):
     def network(self, settings: Mapping[str, Any], text: TextPair) -> nn.Module:
         from unrolled.models import MODELS, Seq2Seq
 
-        beside = [text.source.features_size] if isinstance(text.source, Featured) else []
-        sizes = text.plain.vocabulary_size, text.target.vocabulary_size, *beside
+        beside = text.source.features_size if isinstance(text.source, Featured) else 0
+        sizes = text.plain.vocabulary_size, text.target.vocabulary_size, beside, text.lends
         model = MODELS.build(settings, *sizes, where="model")
         if isinstance(model, Seq2Seq) and model.pointer is not None:
             model.pointer.point(copied_as(text))
@@ -151,13 +168,15 @@ class Translate(WriteTask[TextPair]):
         it."""
         if not search.replace_unknown or hypothesis.weights is None:
             return super().surface(text, given, row, hypothesis, search)
-        tokens = text.target.tokens(hypothesis.ids)
+        tokens = text.names(given, hypothesis.ids)
         words = text.source.pieces(given)
         owner = [_word_at(words, span) for span in row.spans]
         surfaces = [text.target.standing_in(given[slice(*words[word])]) if word is not None else "" for word in owner]
         looked = hypothesis.weights[:, : len(surfaces)]
         if isinstance(text.source, Featured):
-            looked = np.where(np.array(row.ids) >= text.source.border, 0.0, looked)
+            ids = np.array(row.ids)
+            aside = (ids >= text.source.border) & (ids < text.source.vocabulary_size)
+            looked = np.where(aside, 0.0, looked)
         replaced = replace_unknown(tokens, looked, surfaces)
         return Written(text.target.join(replaced), replaced, hypothesis, row)
 
@@ -173,9 +192,10 @@ def _with_features(manual: Manual, columns: int) -> Manual:
 
 def copied_as(text: TextPair) -> list[int]:
     """The target symbol that each source symbol is copied as: the one that is written alike, UNKNOWN without one, PAD
-    for a feature, which is no part of the text."""
+    for a feature, which is no part of the text, and for a symbol that is lent the one of the same word."""
     aside = text.source.vocabulary_size - text.plain.vocabulary_size
-    return [*(text.target.id_of(symbol) for symbol in text.plain.vocabulary), *[PAD] * aside]
+    lent = range(text.target.vocabulary_size, text.target.vocabulary_size + text.lends)
+    return [*(text.target.id_of(symbol) for symbol in text.plain.vocabulary), *[PAD] * aside, *lent]
 
 
 def _word_at(words: Sequence[tuple[int, int]], span: tuple[int, int]) -> int | None:

@@ -13,6 +13,7 @@ from unrolled.search import Hypothesis, SearchSettings, decode
 from unrolled.tasks.base import Carried, Task, Validation, texts_of
 from unrolled.tasks.judging import RUNNING, Grouping, Judged, checked, judged, kind_of, scored, suiting
 from unrolled.tasks.scores import References
+from unrolled.text.tokenizer import SILENT
 from unrolled.text.writing import Sides
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class WriteTask(Task[T]):
         others: each is searched alone within its batch, and random draws are counted from its own number.
         """
         rows = text.read(sources)
-        forced = text.target.encode_batch(list(prefixes)) if prefixes is not None else None
+        forced = text.read_targets(sources, prefixes) if prefixes is not None else None
         lengths = [text.positions(row) for row in rows]
         order = sorted(range(len(rows)), key=lambda line: (-lengths[line], line))
         for line in [line for line in order if not lengths[line]]:
@@ -136,7 +137,9 @@ class WriteTask(Task[T]):
 
     def surface(self, text: T, given: Any, row: Any, hypothesis: Hypothesis, search: SearchSettings) -> Written:  # noqa: ARG002
         """A hypothesis as text, of the source ``given`` that was read as ``row``."""
-        return Written(text.target.decode(hypothesis.ids), text.target.tokens(hypothesis.ids), hypothesis, row)
+        names = text.names(given, hypothesis.ids)
+        loud = [name for name, one in zip(names, hypothesis.ids, strict=True) if one not in SILENT]
+        return Written(text.target.join(loud), names, hypothesis, row)
 
     def judged(
         self, text: T, sources: Sequence[str], references: References, grouping: Grouping | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,11 +11,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from unrolled.base.errors import SettingsError, UnrolledError
-from unrolled.base.protocol import END
+from unrolled.base.errors import DataError, SettingsError, UnrolledError
+from unrolled.base.protocol import END, UNKNOWN
 from unrolled.base.registry import Part
 from unrolled.text.base import Rows
 from unrolled.text.featured import Featured
+from unrolled.text.lending import LENT, lend, lend_target, words_lent
 from unrolled.text.padding import pad
 from unrolled.text.tokenizer import TOKENIZERS, Encoded, Tokenizer
 from unrolled.text.writing import Sides
@@ -34,10 +36,12 @@ class TextSettings:
 class TextPair(Sides):
     """The tokenizers of source and target; with a joint vocabulary the text of both is read by the same object.
 
-    ``source`` is a tokenizer, or where a source has features beside its text, `Featured`.
+    ``source`` is a tokenizer, or where a source has features beside its text, `Featured`. ``lends``: how many words
+    without a symbol each sentence brings a symbol for (`lending`); they follow the vocabularies of both sides.
     """
 
     settings = TextSettings
+    lends: int = 0
 
     def __init__(self, source: Tokenizer | Featured, target: Tokenizer) -> None:
         self.source = source
@@ -96,7 +100,30 @@ class TextPair(Sides):
             self.target.train(targets)
 
     def read(self, sources: Sequence[str]) -> list[Encoded]:
-        return self.source.encode_batch(list(sources))
+        rows = self.source.encode_batch(list(sources))
+        return [lend(self, line, row) for line, row in zip(sources, rows, strict=True)] if self.lends else rows
+
+    def read_targets(self, sources: Sequence[str], targets: Sequence[str]) -> list[Encoded]:
+        rows = self.target.encode_batch(list(targets))
+        if self.lends:
+            lent = [self.lent(line) if UNKNOWN in row.ids else [] for line, row in zip(sources, rows, strict=True)]
+            rows = [lend_target(self, *one) for one in zip(lent, targets, rows, strict=True)]
+        return rows
+
+    def lent(self, line: str) -> list[str]:
+        """The words of the source ``line`` that have a symbol for this sentence alone, in their order."""
+        return words_lent(self, line, self.source.encode(line)) if self.lends else []
+
+    def names(self, line: str, ids: Sequence[int]) -> list[str]:
+        size = self.target.vocabulary_size
+        if all(one < size for one in ids):
+            return self.target.tokens(ids)
+        lent = dict(enumerate(map(self.target.standing_in, self.lent(line)), start=size))
+        return [lent[one] if one in lent else self.target.tokens([one if one < size else UNKNOWN])[0] for one in ids]
+
+    def unknown_ids(self, ids: Sequence[int]) -> list[int]:
+        """For each id of a source the one that says "unknown" in its place, that of its column."""
+        return self.source.unknown_ids([one if one < self.source.vocabulary_size else UNKNOWN for one in ids])
 
     def positions(self, row: Encoded) -> int:
         return len(row.ids)
@@ -111,7 +138,8 @@ class TextPair(Sides):
         return said | ({"target": f"{said['target']} (shared)"} if self.joint else {})
 
     def fingerprint(self) -> str:
-        return f"{self.source.fingerprint()} {self.target.fingerprint()}"
+        lends = f" {self.lends}" if self.lends else ""
+        return f"{self.source.fingerprint()} {self.target.fingerprint()}{lends}"
 
     def _files(self) -> dict[str, Tokenizer]:
         """Every tokenizer by the name of its file."""
@@ -133,6 +161,7 @@ class TextPair(Sides):
         for name in {"joint", "source", "target", *old} - {*sides, *(f"{name}.settings" for name in sides)}:
             (folder / f"{name}.json").unlink(missing_ok=True)
             (folder / f"{name}.settings.json").unlink(missing_ok=True)
+        _save_lent(folder / LENDS, self.lends)
 
     @classmethod
     def load(cls, folder: str | Path) -> TextPair:
@@ -143,7 +172,37 @@ class TextPair(Sides):
         features: list[Tokenizer] = []
         while (folder / f"{_column(len(features))}.json").exists():
             features.append(Tokenizer.load(folder / f"{_column(len(features))}.json"))
-        return TextPair(Featured(source, features) if features else source, target)
+        pair = TextPair(Featured(source, features) if features else source, target)
+        pair.lends = _load_lent(folder / LENDS)
+        return pair
+
+
+LENDS = "lent.json"
+"""Says how many symbols are lent; a folder without it lends none."""
+
+
+def _save_lent(path: Path, lends: int) -> None:
+    beside = path.with_name(path.name + ".part")
+    try:
+        if not lends:
+            path.unlink(missing_ok=True)
+            return
+        beside.write_text(json.dumps({"format": 1, "lends": lends}) + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise UnrolledError(f"{path}: it cannot be written ({error.strerror}).") from None
+
+
+def _load_lent(path: Path) -> int:
+    try:
+        about = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": 1, "lends": 0}
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: it cannot be read ({error}). Copy the model again.") from None
+    lends = about.get("lends") if isinstance(about, dict) and about.get("format") == 1 else None
+    if not isinstance(lends, int) or not 0 <= lends <= LENT:
+        raise DataError(f"{path}: it must say a format of 1, and how many symbols it lends. Copy the model again.")
+    return lends
 
 
 def _column(place: int) -> str:

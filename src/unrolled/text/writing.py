@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.text.base import Text
-from unrolled.text.tokenizer import Tokenizer
+from unrolled.text.tokenizer import Encoded, Tokenizer
 
 
 class Sides(Text):
@@ -23,6 +23,14 @@ class Sides(Text):
     @abstractmethod
     def read(self, sources: Sequence[Any]) -> list[Any]:
         """Each source as a row: what ``positions`` and ``padded`` take."""
+
+    def read_targets(self, sources: Sequence[Any], targets: Sequence[str]) -> list[Encoded]:  # noqa: ARG002
+        """The target of each source, as symbols."""
+        return self.target.encode_batch(list(targets))
+
+    def names(self, source: Any, ids: Sequence[int]) -> list[str]:  # noqa: ARG002
+        """The names of symbols that were written of ``source`` (`Tokenizer.tokens`, `Tokenizer.join`)."""
+        return self.target.tokens(ids)
 
     @abstractmethod
     def positions(self, row: Any) -> int:

@@ -43,7 +43,7 @@ def force(
     import torch
 
     rows_read = text.read(sources)
-    target_ids = [[BEGIN, *one.ids, END] for one in text.target.encode_batch(list(targets))]
+    target_ids = [[BEGIN, *one.ids, END] for one in text.read_targets(sources, targets)]
     found: list[Forced] = [Forced(np.zeros(0), None)] * len(rows_read)
     order = sorted(range(len(rows_read)), key=lambda row: (text.positions(rows_read[row]), len(target_ids[row])))
     for start in range(0, len(order), batch):
@@ -86,14 +86,19 @@ def target_side(text: TextPair, line: str, words: Sequence[Span] | None = None) 
 def written_side(target: Tokenizer, ids: Sequence[int], tokens: Sequence[str] | None = None) -> Side:
     """What a model wrote: ``ids`` under the names ``tokens``, their own where none are given.
 
-    An unknown symbol is a word by itself, whether it is written ``<unk>`` or as what was put in its place.
+    An unknown symbol is a word by itself, whether it is written ``<unk>`` or as what was put in its place, and so is
+    one that its source has lent.
     """
     from unrolled.explain.alignment import Side, spans_by_prefix
 
     names = target.tokens(ids) if tokens is None else tokens
     spans = spans_by_prefix(lambda places: target.join([names[place] for place in places]), range(len(names)))
     written = target.join(names)
-    unknown = [_inked(written, span) for one, span in zip(ids, spans, strict=True) if one == UNKNOWN]
+
+    def whole(one: int) -> bool:
+        return one == UNKNOWN or one >= target.vocabulary_size
+
+    unknown = [_inked(written, span) for one, span in zip(ids, spans, strict=True) if whole(one)]
     return Side(written, names, spans, _words_beside(target, written, [one for one in unknown if one[0] < one[1]]))
 
 
@@ -185,9 +190,10 @@ def trust(
 
     cases = []
     for place, one in enumerate(explanations):
-        source = text.source.encode(one.source_text)
+        source = text.read([one.source_text])[0]
         if written is None:
-            ids, target = text.target.encode(one.target_text).ids, target_side(text, one.target_text)
+            ids = text.read_targets([one.source_text], [one.target_text])[0].ids
+            target = target_side(text, one.target_text)
         else:
             ids = list(written[place].hypothesis.ids)
             target = written_side(text.target, ids, written[place].tokens)
@@ -197,7 +203,7 @@ def trust(
                 [BEGIN, *ids, END],
                 shares(source.spans, text.source.words(one.source_text)),
                 shares(target.token_spans, target.word_spans),
-                text.source.unknown_ids(source.ids),
+                text.unknown_ids(source.ids),
             )
         )
     return faithfulness([one.weights for one in explanations], erase(network, cases, device=str(device)))
