@@ -9,7 +9,7 @@ import torch
 from unrolled.base.errors import UsageError
 from unrolled.base.protocol import BEGIN, END
 from unrolled.models import MODELS, TorchStepper
-from unrolled.search import Ensemble, SearchSettings, decode
+from unrolled.search import Ensemble, SearchSettings, Unlent, decode
 
 SYMBOLS = 9
 
@@ -80,3 +80,22 @@ def test_attention_over_other_places_is_left_out():
     np.testing.assert_allclose(found.weights, one.step(last, one.start(IDS, MASK), 3).weights)
     mean = Ensemble([one, other])
     np.testing.assert_allclose(found.scores, mean.step(last, mean.start(IDS, MASK), 3).scores)
+
+
+def test_an_engine_that_copies_nothing_reads_lent_symbols_as_unknown_and_never_says_them() -> None:
+    plain = TorchStepper(network(1))
+    size, source = plain.vocabulary_size, 9
+    found = Unlent(plain, source, 3)
+    assert found.vocabulary_size == size + 3
+    ids, mask = np.array([[source, 5, source + 2, 3]]), np.ones((1, 4), dtype=bool)
+    state, expected = found.start(ids, mask), plain.start(np.array([[1, 5, 1, 3]]), mask)
+    for last, known in ((2, 2), (size + 1, 1)):
+        mine = found.step(np.array([last]), state, size + 9)
+        theirs = plain.step(np.array([known]), expected, size)
+        np.testing.assert_array_equal(mine.ids, [[*theirs.ids[0], size, size + 1, size + 2]])
+        np.testing.assert_array_equal(mine.scores, [[*theirs.scores[0], -np.inf, -np.inf, -np.inf]])
+        few = found.step(np.array([last]), state, 2)
+        np.testing.assert_array_equal(few.ids, theirs.ids[:, :2])
+        state, expected = mine.state, theirs.state
+    state = found.select(state, np.array([0, 0]))
+    assert found.step(np.array([4, 5]), state, 1).ids.shape == (2, 1)

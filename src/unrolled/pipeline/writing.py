@@ -16,7 +16,7 @@ from unrolled.data.parts import Part
 from unrolled.pipeline import translator_tables as tables
 from unrolled.pipeline.model import Evaluated, Model, Shown, Tested
 from unrolled.pipeline.written_lines import Output, rounds
-from unrolled.search import Ensemble, SearchSettings
+from unrolled.search import Ensemble, SearchSettings, Unlent
 from unrolled.tasks.judging import Grouping, Judged, checked, scored
 from unrolled.tasks.writing import WriteTask, Written
 from unrolled.workshop import arguments
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from unrolled.tasks.scores import Score
     from unrolled.text.base import Text
+    from unrolled.text.writing import Sides
 
 READ_BY = {"beam": "beam", "temperature": "sampling", "top_k": "sampling", "top_p": "sampling", "seed": "sampling"}
 """Settings of a search that one kind of it alone reads."""
@@ -132,7 +133,7 @@ class Writer(Model):
         others.
         """
         for one in others:
-            if not isinstance(one, Writer) or one.text.fingerprint() != self.text.fingerprint():
+            if not isinstance(one, Writer) or one.text.vocabulary_fingerprint() != self.text.vocabulary_fingerprint():
                 kind = "" if one.kind == self.kind else f" (task '{one.kind}', not '{self.kind}')"
                 raise UsageError(
                     f"ensemble: a model of other symbols was given{kind}. Give models that were trained on the same "
@@ -140,9 +141,16 @@ class Writer(Model):
                 )
         if not others:
             return self
+        all_: list[Writer] = [self, *cast("Sequence[Writer]", others)]
         found = copy(self)
-        found.engine = Ensemble([self.engine, *(one.engine for one in cast("Sequence[Writer]", others))])
+        found.text = max((one.text for one in all_), key=lambda text: text.lends)
+        found.engine = Ensemble([one._reading(found.text) for one in all_])
         return found
+
+    def _reading(self, text: Sides) -> Stepper:
+        """The engine, for sources as ``text`` reads them, of the same vocabulary, which may lend more symbols."""
+        lent, own = text.lends - self.text.lends, self.text.source.vocabulary_size + self.text.lends
+        return Unlent(self.engine, own, lent) if lent else self.engine
 
     def alongside(self, ensemble: Sequence[Model] | None, precision: str) -> Self:
         """This model `joined` with others, all of them `computing` in one precision."""
@@ -256,9 +264,13 @@ class Writer(Model):
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:
         """One result a pair, then one of all."""
         sources, targets = self.pairs(part)
-        names = (lambda row: [*self.text.target.encode(targets[row]).tokens, "</s>"]) if tokens else None
+
+        def symbols(row: int) -> list[str]:
+            (read,) = self.text.read_targets([sources[row]], [targets[row]])
+            return [*self.text.names(sources[row], read.ids), "</s>"]
+
         protocol = f"{self.text.target.kind} symbols, end included, natural log"
-        return tables.scored(self.score(sources, targets), names, protocol)
+        return tables.scored(self.score(sources, targets), symbols if tokens else None, protocol)
 
     def show_evaluate(
         self,

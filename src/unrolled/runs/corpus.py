@@ -79,7 +79,8 @@ class Corpus:
 
         valid, most = self.store("valid"), self.settings["data"]["max_unknown"]
         for column, setting in self.task.read_by.items():
-            share = unknown_share(row.tolist() for row in valid.take(column, range(min(len(valid), SEEN))))
+            rows = valid.take(column, range(min(len(valid), SEEN)))
+            share = unknown_share(self.text.read_ids(column, row.tolist()) for row in rows)
             if share > most:
                 raise DataError(
                     f"{self.tables.valid.table.path}: {share:.0%} of the {column} symbols are unknown to the "

@@ -7,5 +7,16 @@ from unrolled.search.hypothesis import Hypothesis
 from unrolled.search.searcher import Searcher, decode
 from unrolled.search.settings import SEARCHERS, SearchSettings
 from unrolled.search.unknown import replace_unknown
+from unrolled.search.unlent import Unlent
 
-__all__ = ["SEARCHERS", "Ensemble", "Hypothesis", "SearchSettings", "Searcher", "decode", "diagnose", "replace_unknown"]
+__all__ = [
+    "SEARCHERS",
+    "Ensemble",
+    "Hypothesis",
+    "SearchSettings",
+    "Searcher",
+    "Unlent",
+    "decode",
+    "diagnose",
+    "replace_unknown",
+]

@@ -29,6 +29,10 @@ class Text(ABC):
     def fingerprint(self) -> str:
         """Changes when any symbol or setting does."""
 
+    def vocabulary_fingerprint(self) -> str:
+        """Changes when any symbol of a vocabulary does: models of the same symbols can speak together."""
+        return self.fingerprint()
+
     @abstractmethod
     def save(self, folder: str | Path) -> None:
         """Write files of its own names into ``folder``, which is made; UnrolledError where it cannot be written."""
@@ -46,6 +50,10 @@ class Text(ABC):
     def network_ids(self, symbols: Sequence[int]) -> list[int]:
         """The ids under which the network reads the symbols of a tokenizer."""
         return list(symbols)
+
+    def read_ids(self, column: str, ids: Sequence[int]) -> list[int]:  # noqa: ARG002
+        """The ids of a stored row of ``column`` as the network's embedding sees them: as they are."""
+        return list(ids)
 
     @abstractmethod
     def about(self) -> dict[str, str]:

@@ -41,7 +41,6 @@ class TextPair(Sides):
     """
 
     settings = TextSettings
-    lends: int = 0
 
     def __init__(self, source: Tokenizer | Featured, target: Tokenizer) -> None:
         self.source = source
@@ -121,9 +120,14 @@ class TextPair(Sides):
         lent = dict(enumerate(map(self.target.standing_in, self.lent(line)), start=size))
         return [lent[one] if one in lent else self.target.tokens([one if one < size else UNKNOWN])[0] for one in ids]
 
+    def read_ids(self, column: str, ids: Sequence[int]) -> list[int]:
+        """A word of the source that is lent a symbol is read as unknown; in the target it is said."""
+        lent = self.source.vocabulary_size if column == "source" and self.lends else max(ids, default=0) + 1
+        return [one if one < lent else UNKNOWN for one in ids]
+
     def unknown_ids(self, ids: Sequence[int]) -> list[int]:
         """For each id of a source the one that says "unknown" in its place, that of its column."""
-        return self.source.unknown_ids([one if one < self.source.vocabulary_size else UNKNOWN for one in ids])
+        return self.source.unknown_ids(self.read_ids("source", ids))
 
     def positions(self, row: Encoded) -> int:
         return len(row.ids)
@@ -138,8 +142,10 @@ class TextPair(Sides):
         return said | ({"target": f"{said['target']} (shared)"} if self.joint else {})
 
     def fingerprint(self) -> str:
-        lends = f" {self.lends}" if self.lends else ""
-        return f"{self.source.fingerprint()} {self.target.fingerprint()}{lends}"
+        return f"{self.vocabulary_fingerprint()} {self.lends}" if self.lends else self.vocabulary_fingerprint()
+
+    def vocabulary_fingerprint(self) -> str:
+        return f"{self.source.fingerprint()} {self.target.fingerprint()}"
 
     def _files(self) -> dict[str, Tokenizer]:
         """Every tokenizer by the name of its file."""

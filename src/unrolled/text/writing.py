@@ -20,6 +20,9 @@ class Sides(Text):
 
     target: Tokenizer
 
+    lends: int = 0
+    """How many symbols after the vocabulary each source lends to words that have none."""
+
     @abstractmethod
     def read(self, sources: Sequence[Any]) -> list[Any]:
         """Each source as a row: what ``positions`` and ``padded`` take."""
