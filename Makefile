@@ -31,7 +31,7 @@ demo: setup  ## train, score and explain a small translator (about three minutes
 	$(BIN)/unrolled demo
 
 test: develop  ## all tests; no network, no data beside the checkout needed
-	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: develop  ## lint, format, types, architecture, reference pages
 	$(BIN)/ruff check .
