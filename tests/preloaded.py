@@ -1,7 +1,8 @@
 """The command ``unrolled`` without its start: a server that has loaded what commands load, and forks for each call.
 
-``python preloaded.py SOCKET`` serves until its standard input ends; ``client`` writes a program that asks it. A call
-has its own process, arguments, folder, environment and streams; it only need not start Python, torch and numba anew.
+``python preloaded.py SOCKET`` serves until its input ends; ``client`` writes programs that ask it: ``unrolled``,
+and a ``python`` for scripts. A call has its own process, arguments, folder, environment and streams; it only need not
+start Python, torch and numba anew.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import array
 import json
 import os
+import runpy
 import socket
 import sys
 import threading
@@ -18,7 +20,7 @@ CLIENT = """#!{python} -IS
 import json, os, socket, sys, array
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({place!r})
-    asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
     streams = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))]
     server.sendmsg([len(asked).to_bytes(8, "big")], streams)
     server.sendall(asked)
@@ -28,15 +30,19 @@ sys.exit(code[0] if code else "the server of commands ended")
 
 
 def client(folder: Path, place: str) -> None:
-    """Write ``folder/unrolled``, a command that is run by the server at the socket ``place``."""
+    """Write ``folder/unrolled`` and ``folder/python``, which are run by the server at the socket ``place``."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "unrolled"
-    path.write_text(CLIENT.format(python=sys.executable, place=place), encoding="utf-8")
-    path.chmod(0o755)
+    for name in ("unrolled", "python"):
+        (folder / name).write_text(CLIENT.format(python=sys.executable, place=place), encoding="utf-8")
+        (folder / name).chmod(0o755)
 
 
 def load() -> None:
     """What most commands load before they do anything; no thread is started."""
+    import jiwer  # noqa: F401
+    import sacrebleu  # noqa: F401
+    import torch
+
     import unrolled.cli.main
     import unrolled.models
     import unrolled.pipeline
@@ -45,6 +51,7 @@ def load() -> None:
 
     compiled.tiles_found()
     compiled.panels_found()
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # loads what compiles, which takes longest
 
 
 def serve(place: str) -> None:
@@ -90,19 +97,16 @@ def _answer(asking: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.argv = ["unrolled", *words]
+    script = Path(words[0]).name == "python"
+    sys.argv = words[1:] if script else ["unrolled", *words[1:]]
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.exit(_called())
+    if script:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        from unrolled.cli.main import main
 
-
-def _called() -> int:
-    from unrolled.cli.main import main
-
-    try:
         main()
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
-    return 0
+    sys.exit(0)
 
 
 if __name__ == "__main__":

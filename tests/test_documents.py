@@ -64,7 +64,7 @@ def test_the_blocks_of_a_document_run(path: Path, tmp_path: Path, commands: dict
     ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=commands, capture_output=True, text=True)
     assert ran.returncode == 0, f"{script}\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
     (tmp_path / "blocks.py").write_text("\n".join(python), encoding="utf-8")
-    ran = subprocess.run([sys.executable, "blocks.py"], cwd=tmp_path, env=commands, capture_output=True, text=True)
+    ran = subprocess.run(["python", "blocks.py"], cwd=tmp_path, env=commands, capture_output=True, text=True)
     assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -266,7 +266,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _batch(chunk: _Chunk, schema: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array(chunk.places, pa.int64())]
+    arrays = [pa.array(np.asarray(chunk.places, dtype=np.int64))]
     for name in schema.names[1:]:
         kind = schema.field(name).type
         try:
@@ -283,6 +283,14 @@ def _lists(rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:
         ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         if ends[-1] <= np.iinfo(np.int32).max:
             return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(np.concatenate(rows)))
+    flat = np.array(list(chain.from_iterable(rows))) if rows and isinstance(rows[0], list) else None
+    if flat is not None and flat.dtype == np.int64 and len(flat) <= np.iinfo(np.int32).max:
+        exact = flat.astype(kind.value_type.to_pandas_dtype())
+        if (
+            exact == flat
+        ).all():  # pyarrow looks at a list for what it might be of pandas', which takes a second to load
+            ends = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+            return pa.ListArray.from_arrays(pa.array(ends), pa.array(exact))
     if rows and not isinstance(rows[0], list) and kind.value_type != pa.float32():
         rows = [np.asarray(row).tolist() for row in rows]
     return pa.array(rows, kind)
