@@ -239,6 +239,16 @@ def test_fine_tuning_keeps_the_vocabulary(trained, run, tmp_path):
         assert (tmp_path / "m" / "text" / name).read_bytes() == (trained.folder / "text" / name).read_bytes()
 
 
+@pytest.mark.parametrize("change", ["model.copy=true", "model.decoder.cell.hidden_size=17"])
+def test_weights_do_not_go_into_another_network(trained, run, tmp_path, change):
+    out = tmp_path / "m"
+    result = run("train", trained.data, "--from", trained.folder, "--out", out, "--set", change, *FAST)
+    assert result.code == 2
+    assert "its weights do not fit the network of these settings (" in result.err
+    assert "Traceback" not in result.err
+    assert not out.exists()
+
+
 def test_a_high_share_of_unknown_symbols_stops_before_training(trained, run, tmp_path):
     valid = tmp_path / "valid.tsv"
     valid.write_text("what are these\twords never seen\n" * 5)

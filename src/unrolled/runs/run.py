@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unrolled.base.errors import UnrolledError, UsageError
+from unrolled.base.errors import SettingsError, UnrolledError, UsageError
 from unrolled.base.settings import merge
 from unrolled.pipeline import TRAINED, Model, load
 from unrolled.progress import Progress
@@ -111,6 +111,17 @@ class Run:
         self.corpus = Corpus(self.folder, self.tables, self.task, self.plan.settings)
         self.corpus.text = self.text
 
+    def _take_weights(self, start: str) -> None:
+        """The weights of the model in ``start``; SettingsError where the settings now describe another network."""
+        try:
+            self.network.load_state_dict(load(start, device="cpu").network.state_dict())
+        except RuntimeError as error:
+            first = str(error).splitlines()[-1].strip()
+            raise SettingsError(
+                f"[model] {start}: its weights do not fit the network of these settings ({first}). A run that goes on "
+                "from a model keeps that model's section 'model'; leave its sizes and parts out, or train anew."
+            ) from None
+
     def _make(self) -> None:
         """Text, rows and network, in ``folder``."""
         import torch
@@ -127,7 +138,7 @@ class Run:
         self.network: nn.Module = build_network(self.task, self.plan.settings["model"], self.text)
         self.corpus.put_vectors(self.network)
         if self.start:
-            self.network.load_state_dict(load(self.start, device="cpu").network.state_dict())
+            self._take_weights(self.start)
         self.corpus.batches()  # refuses rows of which none is short enough
 
     def _write_record(self, *, finished: bool = False) -> None:
