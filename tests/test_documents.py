@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,9 +37,9 @@ ENVIRONMENT = os.environ | {"COLUMNS": "100", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def commands() -> Iterator[dict[str, str]]:
     """An environment whose ``unrolled`` is one that is loaded already."""
-    folder = tmp_path_factory.mktemp("bin")
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # short: the name of a socket has about a hundred letters
     place = str(folder / "calls")
     preloaded.client(folder, place)
     words = [sys.executable, preloaded.__file__, place]
@@ -48,6 +49,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         paths = [str(folder), str(Path(sys.executable).parent), os.environ["PATH"]]
         yield ENVIRONMENT | {"PATH": os.pathsep.join(paths)}
         server.kill()
+    shutil.rmtree(folder)
 
 
 @pytest.mark.slow
