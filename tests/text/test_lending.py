@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from unrolled.base.errors import DataError
 from unrolled.base.protocol import UNKNOWN
 from unrolled.text.featured import joined
-from unrolled.text.lending import LENT, Given, LendingSources, LendingTargets
+from unrolled.text.lending import LENT, Given
 from unrolled.text.texts import TextPair, TextSettings
 
 KNOWN = ["a", "b", "c"]
@@ -59,8 +59,8 @@ def test_the_kth_unknown_word_has_the_kth_symbol_on_both_sides(
     shown = [word if word in new or text.target.id_of(word) != UNKNOWN else "<unk>" for word in target]
     assert text.names(line, given.ids) == shown
     assert text.read_ids("target", given.ids) == given.ids
-    assert LendingSources(text).encode_ids([line]) == [row.ids]
-    assert LendingTargets(text).encode_ids([Given(line, " ".join(target))]) == [given.ids]
+    assert text.encoders()["source"].encode_ids([line]) == [row.ids]
+    assert text.encoders()["target"].encode_ids([Given(line, " ".join(target))]) == [given.ids]
 
 
 def test_words_are_compared_as_the_target_writes_them() -> None:

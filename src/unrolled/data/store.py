@@ -279,16 +279,16 @@ def _batch(chunk: _Chunk, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _lists(rows: Sequence[Sequence[int]], kind: pa.DataType) -> pa.Array:
-    if rows and isinstance(rows[0], np.ndarray) and rows[0].dtype == kind.value_type.to_pandas_dtype():
-        ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        if ends[-1] <= np.iinfo(np.int32).max:
-            return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(np.concatenate(rows)))
-    flat = np.array(list(chain.from_iterable(rows))) if rows and isinstance(rows[0], list) else None
-    if flat is not None and flat.dtype == np.int64 and len(flat) <= np.iinfo(np.int32).max:
-        exact = flat.astype(kind.value_type.to_pandas_dtype())
+    """Through one flat array where there can be one: of lists pyarrow asks pandas, which takes a second to load."""
+    if rows and isinstance(rows[0], (list, np.ndarray)):
+        listed, dtype = isinstance(rows[0], list), kind.value_type.to_pandas_dtype()
+        flat = np.array(list(chain.from_iterable(rows))) if listed else np.concatenate(rows)
+        exact = flat.astype(dtype) if listed and flat.dtype == np.int64 else flat
         if (
-            exact == flat
-        ).all():  # pyarrow looks at a list for what it might be of pandas', which takes a second to load
+            exact.dtype == dtype
+            and (exact is flat or np.array_equal(exact, flat))
+            and len(flat) <= np.iinfo(np.int32).max
+        ):
             ends = np.cumsum([0, *map(len, rows)], dtype=np.int32)
             return pa.ListArray.from_arrays(pa.array(ends), pa.array(exact))
     if rows and not isinstance(rows[0], list) and kind.value_type != pa.float32():

@@ -280,7 +280,8 @@ def load(folder: str | Path, *, device: str = "auto") -> Model:
     task = TASKS.build(loaded.settings["task"])
     text = task.text.load(saved.text)
     network = build_network(task, loaded.settings["model"], text)
-    _fill(network, saved.tensors(), folder)
+    if misfit := fill(network, saved.tensors()):
+        raise DataError(f"{folder}: the weights do not fit settings.yaml ({misfit}). Was one edited?")
     model = TRAINED[loaded.settings["task"]["kind"]](loaded, text, network, device=device)
     model.scores = [Score(**score) for score in saved.scores.get("scores", [])]
     model.scores = [one._replace(value=math.nan) if one.value is None else one for one in model.scores]
@@ -288,13 +289,13 @@ def load(folder: str | Path, *, device: str = "auto") -> Model:
     return model
 
 
-def _fill(network: nn.Module, tensors: Mapping[str, Any], folder: Path) -> None:
-    """Load weights, or say which one does not fit the settings."""
+def fill(network: nn.Module, tensors: Mapping[str, Any]) -> str:
+    """Load weights; which of them does not fit, "" where all do."""
     try:
         network.load_state_dict(dict(tensors))
     except RuntimeError as error:
-        first = str(error).splitlines()[-1].strip()
-        raise DataError(f"{folder}: the weights do not fit settings.yaml ({first}). Was one edited?") from None
+        return str(error).splitlines()[-1].strip()
+    return ""
 
 
 def _option(name: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.base.errors import SettingsError, UnrolledError, UsageError
 from unrolled.base.settings import merge
 from unrolled.pipeline import TRAINED, Model, load
+from unrolled.pipeline.model import fill
 from unrolled.progress import Progress
 from unrolled.runs import place
 from unrolled.runs.choosing import before_data, choose, refuse_unknown_score
@@ -113,14 +114,11 @@ class Run:
 
     def _take_weights(self, start: str) -> None:
         """The weights of the model in ``start``; SettingsError where the settings now describe another network."""
-        try:
-            self.network.load_state_dict(load(start, device="cpu").network.state_dict())
-        except RuntimeError as error:
-            first = str(error).splitlines()[-1].strip()
+        if misfit := fill(self.network, load(start, device="cpu").network.state_dict()):
             raise SettingsError(
-                f"[model] {start}: its weights do not fit the network of these settings ({first}). A run that goes on "
+                f"[model] {start}: its weights do not fit the network of these settings ({misfit}). A run that goes on "
                 "from a model keeps that model's section 'model'; leave its sizes and parts out, or train anew."
-            ) from None
+            )
 
     def _make(self) -> None:
         """Text, rows and network, in ``folder``."""

@@ -20,7 +20,7 @@ from unrolled.tasks.judging import Grouping
 from unrolled.tasks.sizing import size_columns
 from unrolled.tasks.writing import WriteTask, Written
 from unrolled.text.featured import Featured, joined
-from unrolled.text.lending import LENT, Given, LendingSources, LendingTargets
+from unrolled.text.lending import LENT, Given
 from unrolled.text.texts import TextPair
 
 if TYPE_CHECKING:
@@ -131,10 +131,8 @@ class Translate(WriteTask[TextPair]):
 
         return Store.encode(folder, rows, self.encoders(text), fingerprint=mark, name=str(part.table.path))
 
-    def encoders(self, text: TextPair) -> dict[str, Encoder]:
-        if not text.lends:
-            return super().encoders(text)
-        return {"source": LendingSources(text), "target": LendingTargets(text)}
+    def encoders(self, text: TextPair) -> Mapping[str, Encoder]:
+        return text.encoders() if text.lends else super().encoders(text)
 
     def batches(self, store: Store, settings: Mapping[str, Any], *, train: bool, name: str) -> Batches:
         from unrolled.data.batching import collate_pairs

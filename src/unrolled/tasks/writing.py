@@ -71,7 +71,7 @@ class WriteTask(Task[T]):
         rows = texts_of(part, most)
         return [self.source_of(fields) for fields in rows], [fields[-1] for fields in rows]
 
-    def encoders(self, text: T) -> dict[str, Encoder]:
+    def encoders(self, text: T) -> Mapping[str, Encoder]:
         return {"source": text.source, "target": text.target}
 
     def loss(

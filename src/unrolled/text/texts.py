@@ -12,11 +12,12 @@ from typing import Annotated, Any
 import numpy as np
 
 from unrolled.base.errors import DataError, SettingsError, UnrolledError
+from unrolled.base.files import write_beside
 from unrolled.base.protocol import END, UNKNOWN
 from unrolled.base.registry import Part
 from unrolled.text.base import Rows
 from unrolled.text.featured import Featured
-from unrolled.text.lending import LENT, lend, lend_target, words_lent
+from unrolled.text.lending import LENT, Lending, lend, words_lent
 from unrolled.text.padding import pad
 from unrolled.text.tokenizer import TOKENIZERS, Encoded, Tokenizer
 from unrolled.text.writing import Sides
@@ -99,19 +100,33 @@ class TextPair(Sides):
             self.target.train(targets)
 
     def read(self, sources: Sequence[str]) -> list[Encoded]:
-        rows = self.source.encode_batch(list(sources))
-        return [lend(self, line, row) for line, row in zip(sources, rows, strict=True)] if self.lends else rows
+        rows, first = self.source.encode_batch(list(sources)), self.source.vocabulary_size
+        return [
+            lend(self.target, line, row, words_lent(self.target, line, row, self.lends), first) if self.lends else row
+            for line, row in zip(sources, rows, strict=True)
+        ]
 
     def read_targets(self, sources: Sequence[str], targets: Sequence[str]) -> list[Encoded]:
-        rows = self.target.encode_batch(list(targets))
-        if self.lends:
-            lent = [self.lent(line) if UNKNOWN in row.ids else [] for line, row in zip(sources, rows, strict=True)]
-            rows = [lend_target(self, *one) for one in zip(lent, targets, rows, strict=True)]
-        return rows
+        rows, first = self.target.encode_batch(list(targets)), self.target.vocabulary_size
+        return [
+            lend(self.target, line, row, self.lent(source) if UNKNOWN in row.ids else [], first)
+            for source, line, row in zip(sources, targets, rows, strict=True)
+        ]
 
     def lent(self, line: str) -> list[str]:
         """The words of the source ``line`` that have a symbol for this sentence alone, in their order."""
-        return words_lent(self, line, self.source.encode(line)) if self.lends else []
+        return words_lent(self.target, line, self.source.encode(line), self.lends) if self.lends else []
+
+    def encoders(self) -> dict[str, Lending]:
+        """What turns columns into ids where symbols are lent: one of sources, one of targets `Given` beside them."""
+        return {
+            "source": Lending(self.source, self.lends, self.read),
+            "target": Lending(
+                self.target,
+                self.lends,
+                lambda rows: self.read_targets([one.source for one in rows], [one.target for one in rows]),
+            ),
+        }
 
     def names(self, line: str, ids: Sequence[int]) -> list[str]:
         size = self.target.vocabulary_size
@@ -188,16 +203,10 @@ LENDS = "lent.json"
 
 
 def _save_lent(path: Path, lends: int) -> None:
-    beside = path.with_name(path.name + ".part")
-    try:
-        if not lends:
-            path.unlink(missing_ok=True)
-            return
-        beside.write_text(json.dumps({"format": 1, "lends": lends}) + "\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise UnrolledError(f"{path}: it cannot be written ({error.strerror}).") from None
+    if lends:
+        write_beside(path, json.dumps({"format": 1, "lends": lends}).encode() + b"\n")
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _load_lent(path: Path) -> int:
