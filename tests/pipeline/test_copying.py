@@ -111,8 +111,13 @@ def test_the_command_line_writes_them(model: Translator, data: Path, run: Callab
 def test_one_that_copies_joins_one_that_does_not(model: Translator, data: Path, tmp_path: Path) -> None:
     plain = trained(data, tmp_path / "run", model={"copy": False}, train={"steps": 2, "validate_every": 2})
     source, target = "sees Zorbux near Quenta", "Quenta and Zorbux"
-    for both in (model.joined([model, plain]), plain.joined([model, model])):
+    for one, both in ((model, model.joined([model, plain])), (plain, plain.joined([model, model]))):
         assert both.predict([source]) == [target]
+        assert both.joined([plain]).predict([source]) == [target]
+        alone, beside = one.score([source], [target]), both.score([source], [target])
+        assert beside[0].log_probs.tolist() == alone[0].log_probs.tolist()
+        assert both.embed([source]).tolist() == one.embed([source]).tolist()
+        assert both.explain(source, target).weights.tolist() == one.explain(source, target).weights.tolist()
     sure = {one.text: one.hypothesis.log_prob for one in model.joined([plain]).translations([source])[0]}
     alone = {one.text: one.hypothesis.log_prob for one in model.translations([source])[0]}
     assert sure[target] < alone[target]

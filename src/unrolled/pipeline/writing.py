@@ -47,6 +47,7 @@ class Writer(Model):
 
         super().__init__(plan, text, network, device=device)
         self.engine: Stepper = TorchStepper(self.network, self.device, trained=True)
+        self.searched: Sides = self.text  # what the engine's symbols are, of an ensemble with those that others lend
         self.search = SearchSettings(**plan.settings["search"])
 
     # --- what a class of its own gives ----------------------------------------------------------------------------
@@ -123,7 +124,7 @@ class Writer(Model):
     ) -> Iterator[tuple[int, list[Written]]]:
         """As ``translations``, one by one as they are found, each with the index of its line."""
         size = arguments.count("predict", "batch", batch)
-        return self.task.write(self.engine, self.text, lines, search, sentences=size, prefixes=prefixes)
+        return self.task.write(self.engine, self.searched, lines, search, sentences=size, prefixes=prefixes)
 
     def joined(self, others: Sequence[Model]) -> Self:
         """This model with the mean of what it and ``others`` hold probable in the place of its own probabilities.
@@ -143,14 +144,15 @@ class Writer(Model):
             return self
         all_: list[Writer] = [self, *cast("Sequence[Writer]", others)]
         found = copy(self)
-        found.text = max((one.text for one in all_), key=lambda text: text.lends)
-        found.engine = Ensemble([one._reading(found.text) for one in all_])
+        found.searched = max((one.searched for one in all_), key=lambda text: text.lends)
+        found.engine = Ensemble([one._reading(found.searched) for one in all_])
         return found
 
     def _reading(self, text: Sides) -> Stepper:
         """The engine, for sources as ``text`` reads them, of the same vocabulary, which may lend more symbols."""
-        lent, own = text.lends - self.text.lends, self.text.source.vocabulary_size + self.text.lends
-        return Unlent(self.engine, own, lent) if lent else self.engine
+        own = self.searched.lends
+        first = self.text.source.vocabulary_size + own
+        return Unlent(self.engine, first, text.lends - own) if text.lends > own else self.engine
 
     def alongside(self, ensemble: Sequence[Model] | None, precision: str) -> Self:
         """This model `joined` with others, all of them `computing` in one precision."""
