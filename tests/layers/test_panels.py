@@ -21,7 +21,7 @@ if not compiled.product_found(torch.float32):
 
 import numba
 
-from unrolled.layers.kernels.compiled import arrays, vectors
+from unrolled.layers.kernels.compiled import arrays, blocks, vectors
 
 HALF = [False, True]
 
@@ -61,7 +61,8 @@ def test_a_product_is_that_of_exact_numbers(rows, inner, panels, half, turned, f
 
 @pytest.mark.parametrize("wide", [(0, 4, 4, 4, 4, 4, 4), (0, 4, 2, 2, 1, 1, 1)], ids=["long vectors", "short ones"])
 def test_it_is_so_with_the_blocks_of_another_processor(wide, monkeypatch):
-    monkeypatch.setattr(vectors, "WIDE", wide)
+    for module in (vectors, blocks):
+        monkeypatch.setattr(module, "WIDE", wide)
     monkeypatch.setattr(vectors, "called", numba.njit(vectors.product))
     for rows in (1, 2, 3, 4, 5, 6, 7, 13):
         for half in HALF:

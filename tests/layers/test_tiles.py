@@ -1,11 +1,11 @@
-"""Products through tile registers, beside float64; the weights that make them, and what else is done to those."""
+"""Products of bfloat16 by tile registers or by pairs, beside float64; the weights that make them, and their uses."""
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -16,9 +16,27 @@ from unrolled.layers.kernels.compiled.arrays import array, held
 from unrolled.layers.kernels.tiled import MOST_ROWS, TiledWeight, lay_out
 
 if not compiled.tiles_found():
-    pytest.skip("this processor has no tile registers (amx_bf16), or the system keeps them", allow_module_level=True)
+    pytest.skip("this processor has neither amx_bf16, or the system keeps it, nor avx512_bf16", allow_module_level=True)
 
-from unrolled.layers.kernels.compiled import tiles
+from unrolled.layers.kernels.compiled import amx, blocks, tiles, vectors
+
+KINDS = {"registers": tiles.Tiles, "pairs": vectors.Panels}
+THERE = [way for way, there in (("registers", amx.found()), ("pairs", blocks.HAS_PAIRS)) if there]
+
+
+@pytest.fixture(autouse=True, params=THERE)
+def way(request, monkeypatch):
+    """How the processor multiplies; where it knows both, registers come first."""
+    if request.param == "pairs":
+        for module in (amx, tiles):
+            monkeypatch.setattr(module, "found", lambda: False)
+    return request.param
+
+
+def multiply(x, made, out, keep):
+    """out = x · weight, as a compiled loop makes it."""
+    of = tiles.multiply_tiles if isinstance(made, tiles.Tiles) else vectors.multiply_panels
+    of(x.view(torch.uint16).numpy(), made, out.numpy(), keep)
 
 
 def numbers(*shape):
@@ -31,28 +49,30 @@ def whole_tiles(most=4):
 
 
 @given(st.integers(1, 100), whole_tiles(), whole_tiles(12), st.booleans(), st.booleans(), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_product_is_that_of_exact_numbers(rows, inner, width, turned, keep, again):
     x, weight, before = numbers(rows, inner + 32)[:, :inner], numbers(inner, width), torch.randn(rows, width + 3)
     wanted = x.double() @ weight.double() + (before[:, :width].double() if keep else 0)
     made = tiles.laid_out(array(weight.t().contiguous() if turned else weight), turned)
     for _ in range(1 + again):  # the columns come from the other end the second time
         out = before.clone()
-        tiles.multiply_tiles(x.view(torch.uint16).numpy(), made, out.numpy()[:, :width], keep)
+        multiply(x, made, out[:, :width], keep)
     torch.testing.assert_close(out[:, :width].double(), wanted, rtol=1e-6, atol=2e-6 * inner)
     assert torch.equal(out[:, width:], before[:, width:]), "nothing beside the columns is written"
 
 
 def test_a_bias_is_added_to_every_row():
     x, weight, bias, out = numbers(45, 64), numbers(64, 96), torch.randn(96), torch.empty(45, 96)
-    tiles.project_tiles(array(x), tiles.laid_out(array(weight), False), bias.numpy(), out.numpy())
+    made = tiles.laid_out(array(weight), False)
+    of = tiles.project_tiles if isinstance(made, tiles.Tiles) else vectors.project_panels
+    of(array(x), made, bias.numpy(), out.numpy())
     torch.testing.assert_close(out.double(), x.double() @ weight.double() + bias.double(), rtol=1e-6, atol=1e-5)
 
 
 def test_a_large_weight_is_gone_through_in_groups_of_columns():
     x, weight, out = numbers(200, 1024), numbers(1024, 640), torch.empty(200, 640)
     assert 2 * tiles.GROUP < 2 * 1024 * 640
-    tiles.multiply_tiles(array(x), tiles.laid_out(array(weight), False), out.numpy(), False)
+    multiply(x, tiles.laid_out(array(weight), False), out, False)
     torch.testing.assert_close(out.double(), x.double() @ weight.double(), rtol=1e-5, atol=1e-3)
 
 
@@ -61,13 +81,14 @@ def test_a_row_does_not_hang_on_the_rows_beside_it(rows):
     torch.manual_seed(1)
     x, made = numbers(130, 64), tiles.laid_out(array(numbers(64, 64)), False)
     together, some = torch.empty(130, 64), torch.empty(rows, 64)
-    tiles.multiply_tiles(array(x), made, together.numpy(), False)
-    tiles.multiply_tiles(array(x[7 : 7 + rows].contiguous()), made, some.numpy(), False)
+    multiply(x, made, together, False)
+    multiply(x[7 : 7 + rows].contiguous(), made, some, False)
     assert torch.equal(together[7 : 7 + rows], some)
 
 
 def test_without_permission_no_tile_is_made(monkeypatch):
     monkeypatch.setattr(tiles, "found", lambda: False)
+    monkeypatch.setattr(tiles, "HAS_PAIRS", False)
     with pytest.raises(RuntimeError, match="without them"):
         tiles.laid_out(array(numbers(32, 32)), False)
 
@@ -83,10 +104,11 @@ def test_without_permission_no_tile_is_made(monkeypatch):
         ((32, 64), torch.float32, 9, False),
     ],
 )
-def test_which_weights_are_laid_out_for_a_loop(shape, dtype, products, expected):
+def test_which_weights_are_laid_out_for_a_loop(shape, dtype, products, expected, way):
     weight = torch.empty(shape, dtype=dtype)
     assert compiled.tiles_worthwhile(weight.shape, dtype, products) is expected
-    assert isinstance(held(weight, products), tiles.Tiles) is expected
+    found = held(weight, products)
+    assert (type(found) is KINDS[way] and found.numbers.itemsize == 4 and dtype is torch.bfloat16) is expected
 
 
 def test_many_threads_share_the_librarys_product(monkeypatch):

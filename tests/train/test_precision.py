@@ -26,6 +26,13 @@ def test_bfloat16_where_the_processor_multiplies_matrices_in_it(flags, flag):
     assert precision.resolve("float32", CPU) == "float32"
 
 
+def test_bfloat16_where_its_pairs_are_multiplied_as_often_as_single_numbers(flags):
+    flags("AuthenticAMD", "avx512f", "avx512_bf16")
+    assert precision.resolve("auto", CPU) == "bfloat16"
+    flags("AuthenticAMD", "avx512f")
+    assert precision.resolve("auto", CPU) == "float32"
+
+
 def test_float32_where_bfloat16_is_computed_and_no_faster(flags):
     flags("avx512f", "avx512_bf16")
     assert precision.resolve("auto", CPU) == "float32"
@@ -43,8 +50,9 @@ def test_float32_where_it_has_not_and_an_error_for_who_asks(flags):
 
 def test_flags_are_read_from_the_processor_itself(tmp_path):
     file = tmp_path / "cpuinfo"
-    file.write_text("processor : 0\nflags\t\t: fpu amx_bf16\nbugs : none\n")
-    assert precision._processor_flags.__wrapped__(str(file)) == {"fpu", "amx_bf16"}
+    first = "processor : 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu amx_bf16\nbugs : none\n"
+    file.write_text(f"{first}\nprocessor : 1\nflags\t\t: fpu other\n")
+    assert precision._processor_flags.__wrapped__(str(file)) == {"fpu", "amx_bf16", "GenuineIntel"}
     assert precision._processor_flags.__wrapped__(str(tmp_path / "nowhere")) == frozenset()
 
 

@@ -146,7 +146,7 @@ class _Gathered:
     def add(self, gradient: Tensor, given: Tensor) -> None:
         size = SLAB if gradient.device.type == "cpu" else max(1, len(self.total))
         if given.dtype is torch.bfloat16 and compiled.possible(given):
-            from unrolled.layers.kernels.compiled.products import sum_of_products
+            from unrolled.layers.kernels.compiled.sums import sum_of_products
 
             sum_of_products(gradient, given, self.total, keep=not self.fresh)
             self.fresh = False

@@ -14,6 +14,9 @@ from unrolled.base.errors import SettingsError
 MATRICES = frozenset({"amx_bf16", "bf16"})
 """What a processor calls its instructions for products of matrices in bfloat16: Intel's AMX, Arm's BFMMLA."""
 
+PAIRS = frozenset({"avx512_bf16", "AuthenticAMD"})
+"""What a processor says whose instructions for pairs of bfloat16 numbers are as many a cycle as those of float32."""
+
 
 def resolve(
     precision: str,
@@ -46,11 +49,13 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def gains_by_bfloat16(device: torch.device) -> bool:
-    """Whether training in bfloat16 is faster: on instructions that multiply matrices (decisions/0033).
+    """Whether training in bfloat16 is faster: on instructions that multiply matrices, or AMD's for pairs.
 
-    AVX-512's multiply pairs, no faster than two products of float32, and each product lays out its weight before.
+    Intel's for pairs are half as many a cycle, no faster than two products of float32 (decisions/0033).
     """
-    return _computes(device, MATRICES)
+    return _computes(device, MATRICES) or (
+        device.type == "cpu" and _processor_flags() >= PAIRS and has_bfloat16(device)
+    )
 
 
 def _computes(device: torch.device, flags: frozenset[str]) -> bool:
@@ -68,15 +73,19 @@ def autocast(precision: str, device: torch.device) -> contextlib.AbstractContext
 
 @lru_cache(maxsize=1)
 def _processor_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
+    """What the first processor says it has, and who made it."""
+    found: set[str] = set()
     try:
         lines = Path(path).read_text(errors="replace").splitlines()
     except OSError:
         return frozenset()
     for line in lines:
         name, _, value = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
+        if name.strip() in ("flags", "Features", "vendor_id"):
+            found.update(value.split())
+        elif found and not line.strip():  # the next processor
+            break
+    return frozenset(found)
 
 
 def _name(device: torch.device) -> str:

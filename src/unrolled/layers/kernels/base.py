@@ -264,7 +264,7 @@ def weight_gradient(factors: Factors) -> Tensor:
     """The stacked products gradientᵀ·input; of bfloat16 in float32, where a product sums in it."""
     pairs = [(gradient, given.to(gradient.dtype)) for gradient, given in factors]
     if all(gradient.dtype is torch.bfloat16 and compiled.possible(gradient) for gradient, _ in pairs):
-        from unrolled.layers.kernels.compiled.products import sum_of_products
+        from unrolled.layers.kernels.compiled.sums import sum_of_products
 
         widths = [gradient.shape[1] for gradient, _ in pairs]
         total = pairs[0][0].new_empty(sum(widths), pairs[0][1].shape[1], dtype=torch.float32)

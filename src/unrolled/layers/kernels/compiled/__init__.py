@@ -22,7 +22,10 @@ MOST_THREADS = 4
 
 
 def tiles_found() -> bool:
-    """Whether compiled code may use this processor's registers for tiles of bfloat16, and torch has few threads."""
+    """Whether compiled code multiplies bfloat16 itself, a weight of which lies in tiles, and torch has few threads.
+
+    It does with a processor's registers for tiles, or with AVX-512's instruction for pairs of numbers.
+    """
     return torch.get_num_threads() <= MOST_THREADS and _tiles_found()
 
 
@@ -31,8 +34,9 @@ def _tiles_found() -> bool:
     if not product_found(torch.bfloat16):
         return False
     from unrolled.layers.kernels.compiled.amx import found
+    from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS
 
-    return found()
+    return found() or HAS_PAIRS
 
 
 PRODUCTS = 4

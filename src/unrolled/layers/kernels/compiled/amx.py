@@ -91,7 +91,7 @@ def _shapes() -> Any:
 SHAPES = _shapes()
 
 
-# --- a tile turned in registers ---------------------------------------------------------------------------------------
+# --- a tile turned or woven in registers ------------------------------------------------------------------------------
 
 
 def _turned(builder: Any, rows: list[Any]) -> list[Any]:
@@ -111,18 +111,29 @@ def _turned(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _turn(context: Any, builder: Any, _: Any, given: Any) -> Any:
-    (source, stride, target), vector = given, ir.VectorType(_WORD, SIDE).as_pointer()
+    (source, stride, target, below), vector = given, ir.VectorType(_WORD, SIDE).as_pointer()
     rows = []
     for row in range(SIDE):
         at = builder.add(source, builder.mul(stride, ir.Constant(stride.type, row)))
         rows.append(builder.load(builder.inttoptr(at, vector), align=2))
     for row, value in enumerate(_turned(builder, rows)):
-        at = builder.add(target, ir.Constant(target.type, row * BYTES))
+        at = builder.add(target, builder.mul(below, ir.Constant(below.type, row)))
         builder.store(value, builder.inttoptr(at, vector), align=4)
     return context.get_dummy_value()
 
 
-turn_words: Any = intrinsic(
-    lambda _, _source, _stride, _target: (types.void(types.intp, types.intp, types.intp), _turn)
-)
-"""(from, bytes from row to row, to): a tile whose rows are the columns of 16 rows of 16 words."""
+turn_words: Any = intrinsic(lambda _, _source, _stride, _target, _below: (types.void(*[types.intp] * 4), _turn))
+"""(from, bytes from row to row, to, bytes from row to row): 16 rows of 16 words, whose columns become the rows."""
+
+
+def _weave(context: Any, builder: Any, _: Any, given: Any) -> Any:
+    upper, lower, target = given
+    row, kind = ir.VectorType(ir.IntType(16), SIDE).as_pointer(), ir.VectorType(_WORD, DEEP)
+    rows = [builder.load(builder.inttoptr(at, row), align=2) for at in (upper, lower)]
+    woven = builder.shuffle_vector(*rows, ir.Constant(kind, [j // 2 + SIDE * (j % 2) for j in range(DEEP)]))
+    builder.store(woven, builder.inttoptr(target, woven.type.as_pointer()), align=4)
+    return context.get_dummy_value()
+
+
+weave_words: Any = intrinsic(lambda _, _upper, _lower, _target: (types.void(*[types.intp] * 3), _weave))
+"""(from, from, to): 16 numbers of each of two rows become 16 words, one of each row side by side."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unrolled.layers.kernels.compiled import laying_out_pays, tiles, vectors
+from unrolled.layers.kernels.compiled import blocks, laying_out_pays, tiles, vectors
 from unrolled.layers.kernels.compiled.products import Matrix
 from unrolled.layers.kernels.compiled.rows import Normed, Outside, Steps
 from unrolled.layers.kernels.compiled.tiles import Tiles
@@ -48,7 +48,7 @@ def multiply_at(x: Tensor, weight: Tiles | Panels, out: Tensor, first: int = 0, 
     if (x.stride(1) != 1 and x.shape[1] > 1) or out.stride(1) != 1:
         raise RuntimeError("a product with a weight that was laid out wants the columns of its tensors side by side")
     asked: Any = tiles.multiply_at if isinstance(weight, Tiles) else vectors.multiply_at
-    made = torch.bfloat16 if isinstance(weight, Tiles) else torch.float32
+    made = torch.bfloat16 if isinstance(weight, Tiles) or weight.kind == blocks.PAIRS else torch.float32
     if x.dtype is not made or out.dtype is not torch.float32:
         raise RuntimeError(f"a product that makes float32 of {made} was given {x.dtype} for {out.dtype}")
     apart, below = x.stride(0) * x.element_size(), 4 * out.stride(0)

@@ -7,7 +7,6 @@ is more than the product itself.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ import torch
 from llvmlite import binding
 from numba import types
 from numba.extending import overload
-from torch import Tensor
 
 from unrolled.layers.kernels.compiled.tiles import Tiles, multiply_tiles, project_tiles
 from unrolled.layers.kernels.compiled.vectors import Panels, multiply_panels, project_panels
@@ -42,14 +40,15 @@ def found(dtype: torch.dtype) -> bool:
     return dtype in FOUND
 
 
-def _libraries() -> list[Path]:
+def libraries() -> list[Path]:
+    """The files in which torch's library may lie."""
     folder = Path(torch.__file__).parent / "lib"
     return sorted(path for pattern in ("libtorch_cpu.*", "torch_cpu.dll") for path in folder.glob(pattern))
 
 
 def _find() -> set[torch.dtype]:
     there = set()
-    for path in _libraries():
+    for path in libraries():
         library = ctypes.CDLL(str(path))
         for dtype, symbol in SYMBOLS.items():
             if hasattr(library, symbol):
@@ -59,32 +58,6 @@ def _find() -> set[torch.dtype]:
 
 
 FOUND = _find()
-
-
-def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool = False) -> None:
-    """out [width, size] = gradientᵀ · given, plus what ``out`` held with ``keep``: two in bfloat16, sums in float32.
-
-    ``gradient`` [n, width] and ``given`` [n, size]; the columns of each lie side by side.
-    """
-    if gradient.stride(1) != 1 or given.stride(1) != 1 or not out.is_contiguous():
-        raise RuntimeError("sum_of_products wants the columns of its tensors side by side")
-    sizes = (ctypes.c_int * 6)(
-        given.shape[1], gradient.shape[1], len(given), given.stride(0), gradient.stride(0), out.shape[1]
-    )
-    at = [ctypes.addressof(sizes) + place * ctypes.sizeof(ctypes.c_int) for place in range(6)]
-    one, held = ctypes.c_float(1.0), ctypes.c_float(keep)
-    _half_product()(
-        b"N", b"T", *at[:3], ctypes.byref(one), given.data_ptr(), at[3], gradient.data_ptr(), at[4],
-        ctypes.byref(held), out.data_ptr(), at[5],
-    )  # fmt: skip
-
-
-@cache
-def _half_product() -> Any:
-    """The bfloat16 product as Python calls it."""
-    function = ctypes.CDLL(str(_libraries()[0]))[SYMBOLS[torch.bfloat16]]
-    function.restype, function.argtypes = None, [ctypes.c_char_p] * 2 + [ctypes.c_void_p] * 11
-    return function
 
 
 class Matrix(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from unrolled.layers.kernels.compiled.amx import (
     BYTES,
@@ -24,8 +25,11 @@ from unrolled.layers.kernels.compiled.amx import (
     found,
     release,
     turn_words,
+    weave_words,
 )
+from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function
+from unrolled.layers.kernels.compiled.vectors import Panels, of_pairs
 
 load_0, load_1, load_2, load_3, load_4, load_5, load_6, load_7 = LOAD
 store_0, store_1, store_2, store_3 = STORE
@@ -54,33 +58,33 @@ class Tiles(NamedTuple):
         return len(self.numbers) * SIDE
 
 
-def laid_out(weight: Any, turned: bool) -> Tiles:
-    """``weight`` [inner, width], uint16, in tiles; ``turned``: it comes as [width, inner]."""
-    if not found():  # without permission a product ends the process
+def laid_out(weight: Any, turned: bool) -> Tiles | Panels:
+    """``weight`` [inner, width], uint16, in tiles; ``turned``: it comes as [width, inner].
+
+    Where there are no registers for tiles, but an instruction for pairs, the same numbers are panels of pairs: a column
+    of tiles is one.
+    """
+    if not (found() or HAS_PAIRS):  # without permission a product ends the process
         raise RuntimeError("tiles were asked for on a machine without them: ask tiles_worthwhile first")
     inner, width = weight.shape[::-1] if turned else weight.shape
-    numbers = np.empty((width // SIDE, (inner + DEEP - 1) // DEEP, SIDE, SIDE), np.uint32)
+    room = torch.empty(width // SIDE, (inner + DEEP - 1) // DEEP, SIDE, SIDE, dtype=torch.int32)
+    numbers = room.numpy().view(np.uint32)  # torch's memory begins where a vector may
     (turn if turned else weave)(weight, numbers)
-    return Tiles(numbers, np.zeros(1, np.int64))
+    return Tiles(numbers, np.zeros(1, np.int64)) if found() else of_pairs(numbers.reshape(len(numbers), -1, SIDE))
 
 
 @loop_function
 def weave(weight: Any, numbers: Any) -> None:
     """Two rows of ``weight`` side by side; rows that a last tile lacks are zeros."""
-    rows = len(weight)
+    rows, stride = len(weight), weight.strides[0]
     nothing = np.zeros(weight.shape[1], weight.dtype)
-    for pair in range(numbers.shape[1] * SIDE):
-        upper = weight[2 * pair] if 2 * pair < rows else nothing
-        lower = weight[2 * pair + 1] if 2 * pair + 1 < rows else nothing
+    steps = numbers.shape[1] * SIDE
+    for pair in range(steps):
+        upper = weight.ctypes.data + 2 * pair * stride if 2 * pair < rows else nothing.ctypes.data
+        lower = weight.ctypes.data + (2 * pair + 1) * stride if 2 * pair + 1 < rows else nothing.ctypes.data
         for column in range(len(numbers)):
-            at = SIDE * column
-            _weave_row(upper[at : at + SIDE], lower[at : at + SIDE], numbers[column, pair // SIDE, pair % SIDE])
-
-
-@row_function
-def _weave_row(upper: Any, lower: Any, woven: Any) -> None:
-    for j in range(SIDE):
-        woven[j] = np.uint32(upper[j]) | (np.uint32(lower[j]) << np.uint32(16))
+            into = numbers.ctypes.data + (column * steps + pair) * BYTES
+            weave_words(upper + DEEP * column, lower + DEEP * column, into)
 
 
 @loop_function
@@ -90,7 +94,7 @@ def turn(weight: Any, numbers: Any) -> None:
     for column in range(len(numbers)):
         rows = weight.ctypes.data + SIDE * column * stride
         for tile in range(numbers.shape[1]):
-            turn_words(rows + tile * BYTES, stride, into)
+            turn_words(rows + tile * BYTES, stride, into, BYTES)
             into += TILE
 
 

@@ -1,0 +1,203 @@
+"""A block of a product on a processor's vectors: a few rows of x with a few panels, whose totals stay in registers.
+
+    total[m, :] += x[m, k] panel[k, :]        k = 0 .. steps - 1
+
+Sums are made in the order of k. A panel's row is a vector of sixteen numbers: float32; bfloat16, half the memory that
+has to be read, which is widened as it is read; or, where the processor has AVX-512's instruction for them (VDPBF16PS),
+pairs of bfloat16, two rows of the weight woven into one, and x is bfloat16 too:
+
+    total[m, n] += x[m, 2k] weight[2k, n] + x[m, 2k + 1] weight[2k + 1, n]        k = 0 .. inner / 2 - 1
+
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from unrolled.layers.kernels.compiled import SIDE
+
+BYTES = 64  # of sixteen float32, or pairs of bfloat16
+HALF = 32  # of sixteen bfloat16
+UPPER = 16  # bits below bfloat16 in the float32 that it is the upper half of
+WORD = 4  # bytes of a float32, or of a pair
+ROWS = 6  # of x at a time
+
+SINGLE, WIDENED, PAIRS = 1, 2, 3
+"""What a panel holds: float32; bfloat16, widened as it is read, of float32 x; pairs of bfloat16, of bfloat16 x."""
+
+_FEATURES = binding.get_host_cpu_features()
+HAS_LONG = bool(_FEATURES.get("avx512f"))
+HAS_PAIRS = bool(_FEATURES.get("avx512bf16"))
+WIDE = (0, 4, 4, 4, 4, 4, 4) if HAS_LONG else (0, 4, 2, 2, 1, 1, 1)
+"""Panels at a time for so many rows: as many totals as there are registers, 32 of sixteen numbers or 16 of eight."""
+
+
+class _Brain(ir.Type):
+    """bfloat16 as LLVM knows it."""
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Brain)
+
+    def __hash__(self) -> int:
+        return hash(_Brain)
+
+
+_FLOAT, _LONG = ir.FloatType(), ir.IntType(64)
+_VECTOR, _WORDS = ir.VectorType(_FLOAT, SIDE), ir.VectorType(ir.IntType(32), SIDE)
+_HALVES, _TWOS = ir.VectorType(ir.IntType(16), SIDE), ir.VectorType(_Brain(), 2 * SIDE)
+
+
+class _Block(NamedTuple):
+    """Addresses, and bytes from row to row or panel to panel; all numbers of 64 bits."""
+
+    x: Any
+    apart: Any
+    panel: Any
+    panel_apart: Any
+    steps: Any
+    out: Any
+    below: Any
+    first: Any
+    first_below: Any
+
+
+def _load(builder: Any, at: Any, kind: Any, align: int) -> Any:
+    return builder.load(builder.inttoptr(at, kind.as_pointer()), align=align)
+
+
+def _weight_row(builder: Any, at: Any, half: bool) -> Any:
+    """Sixteen numbers of a panel's row."""
+    if not half:
+        return _load(builder, at, _VECTOR, 4)
+    words = builder.zext(_load(builder, at, _HALVES, 2), _WORDS)
+    upper = builder.shl(words, ir.Constant(_WORDS, [UPPER] * SIDE))
+    return builder.bitcast(upper, _VECTOR)
+
+
+def _widened(_context: Any, builder: Any, _: Any, given: Any) -> Any:
+    source, target = given
+    builder.store(_weight_row(builder, source, True), builder.inttoptr(target, _VECTOR.as_pointer()), align=4)
+    return ir.Constant(ir.IntType(8).as_pointer(), None)
+
+
+widen: Any = intrinsic(lambda _, _source, _target: (types.void(types.intp, types.intp), _widened))
+"""(from, to): sixteen numbers of bfloat16 as float32."""
+
+
+def _everywhere(builder: Any, number: Any) -> Any:
+    """A vector of sixteen times a number."""
+    nowhere = ir.Constant(_VECTOR, ir.Undefined)
+    one = builder.insert_element(nowhere, number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, nowhere, ir.Constant(_WORDS, [0] * SIDE))
+
+
+def _beginnings(builder: Any, given: _Block, places: list[tuple[int, int]]) -> list[Any]:
+    """What is added to: at ``first``, or zeros where that is no address."""
+    zero, before = ir.Constant(_VECTOR, [0.0] * SIDE), builder.block
+    found = []
+    with builder.if_then(builder.icmp_signed("!=", given.first, ir.Constant(_LONG, 0))):
+        for row, panel in places:
+            found.append(_load(builder, _at(builder, given.first, given.first_below, row, BYTES * panel), _VECTOR, 4))
+        inside = builder.block
+    totals = []
+    for value in found:
+        total = builder.phi(_VECTOR)
+        total.add_incoming(zero, before)
+        total.add_incoming(value, inside)
+        totals.append(total)
+    return totals
+
+
+def _at(builder: Any, start: Any, apart: Any, row: int, more: int) -> Any:
+    moved = builder.add(start, builder.mul(apart, ir.Constant(_LONG, row)))
+    return builder.add(moved, ir.Constant(_LONG, more))
+
+
+def _summed(builder: Any, total: Any, number: Any, weight: Any, kind: int) -> Any:
+    """total + number · weight."""
+    if kind != PAIRS:
+        product = builder.fmul(number, weight, flags=("contract",))
+        return builder.fadd(total, product, flags=("contract",))
+    name, signature = "llvm.x86.avx512bf16.dpbf16ps.512", ir.FunctionType(_VECTOR, [_VECTOR, _TWOS, _TWOS])
+    instruction = cgutils.get_or_insert_function(builder.module, signature, name)
+    return builder.call(instruction, [total, builder.bitcast(number, _TWOS), builder.bitcast(weight, _TWOS)])
+
+
+def _emit(builder: Any, given: _Block, rows: int, panels: int, kind: int) -> None:
+    """The loop over k for ``rows`` rows of x and so many panels of a kind."""
+    half = kind == WIDENED
+    places = [(row, panel) for row in range(rows) for panel in range(panels)]
+    beginnings = _beginnings(builder, given, places)
+    xs = [_at(builder, given.x, given.apart, row, 0) for row in range(rows)]
+    starts = [_at(builder, given.panel, given.panel_apart, panel, 0) for panel in range(panels)]
+    before, loop, after = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("after")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k, totals = builder.phi(_LONG), [builder.phi(_VECTOR) for _ in places]
+    k.add_incoming(ir.Constant(_LONG, 0), before)
+    here = builder.mul(k, ir.Constant(_LONG, HALF if half else BYTES))
+    there = builder.mul(k, ir.Constant(_LONG, WORD))
+    weights = [_weight_row(builder, builder.add(start, here), half) for start in starts]
+    numbers = [_everywhere(builder, _load(builder, builder.add(x, there), _FLOAT, 4)) for x in xs]
+    for total, begin, (row, panel) in zip(totals, beginnings, places, strict=True):
+        total.add_incoming(begin, before)
+        total.add_incoming(_summed(builder, total, numbers[row], weights[panel], kind), loop)
+    following = builder.add(k, ir.Constant(_LONG, 1))
+    k.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_signed("<", following, given.steps), loop, after)
+    builder.position_at_end(after)
+    for total, (row, panel) in zip(totals, places, strict=True):
+        at = _at(builder, given.out, given.below, row, BYTES * panel)
+        builder.store(total.incomings[-1][0], builder.inttoptr(at, _VECTOR.as_pointer()), align=4)
+
+
+def _blocks(_context: Any, builder: Any, _: Any, given: Any) -> Any:
+    """A loop for each kind of panels, number of rows and number of panels; one of them is run."""
+    kind, rows, panels, *addresses = given
+    end = builder.append_basic_block("end")
+    digits = (kind, rows, panels)  # of the number of a case: each below ten
+    key = digits[0]
+    for digit in digits[1:]:
+        key = builder.add(builder.mul(key, ir.Constant(_LONG, 10)), digit)
+    switch = builder.switch(key, end)
+    for one, some in itertools.product((SINGLE, WIDENED, *([PAIRS] if HAS_PAIRS else [])), range(1, ROWS + 1)):
+        for many in sorted({1, WIDE[some]}):
+            case = builder.append_basic_block(f"rows{some}panels{many}")
+            switch.add_case(ir.Constant(_LONG, 100 * one + 10 * some + many), case)
+            builder.position_at_end(case)
+            _emit(builder, _Block(*addresses), some, many, one)
+            builder.branch(end)
+    builder.position_at_end(end)
+    return ir.Constant(ir.IntType(8).as_pointer(), None)
+
+
+def _block_of(
+    _: Any, kind: Any, rows: Any, panels: Any, x: Any, apart: Any, panel: Any, panel_apart: Any, steps: Any,
+    out: Any, below: Any, first: Any, first_below: Any,
+) -> Any:  # fmt: skip
+    """out = x · panels for so many rows and panels, plus what stands at ``first``."""
+    return types.void(*[types.intp] * 12), _blocks
+
+
+block: Any = intrinsic(_block_of)
+
+
+def _copied(_: Any, builder: Any, __: Any, given: Any) -> Any:
+    kind = ir.VectorType(ir.IntType(8), HALF).as_pointer()
+    source, target = (builder.inttoptr(at, kind) for at in given)
+    builder.store(builder.load(source, align=2), target, align=2)
+    return ir.Constant(ir.IntType(8).as_pointer(), None)
+
+
+copy: Any = intrinsic(lambda _, _source, _target: (types.void(types.intp, types.intp), _copied))
+"""(from, to): 32 bytes."""
