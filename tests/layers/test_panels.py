@@ -146,6 +146,28 @@ def test_a_loop_says_the_same_with_panels_and_without(cell, monkeypatch):
         torch.testing.assert_close(ours, library, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "cell", [{"kind": "lstm"}, {"kind": "gru", "layer_norm": True}, {"kind": "elman", "hidden_size": 20}]
+)
+def test_a_layer_says_the_same_where_the_library_lags_and_where_not(cell, monkeypatch):
+    torch.manual_seed(4)
+    network = Recurrent(16, cell={"hidden_size": 32, **cell}, bidirectional=True)
+    network.path = "compiled"
+    x = torch.randn(60, 9, 16, requires_grad=True)
+    mask = torch.arange(9) < torch.randint(5, 10, (60, 1))
+    made, multiply_at = [], vectors.multiply_at
+    monkeypatch.setattr(vectors, "multiply_at", lambda *given: made.append(given) or multiply_at(*given))
+    found = []
+    for lags in (True, False):
+        monkeypatch.setattr(blocks, "LIBRARY_LAGS", lags)
+        output = network(x, mask).output
+        found.append((output, *torch.autograd.grad(output.square().sum(), (x, *network.parameters()))))
+        assert bool(made) is lags
+        made.clear()
+    for ours, library in zip(*found, strict=True):
+        torch.testing.assert_close(ours, library, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("steps", [1, 9])  # for one step nothing is laid out
 def test_a_repeated_product_and_its_derivative(steps):
     weight, x, total, bias = torch.randn(64, 48), torch.randn(21, 90)[:, 7:55], torch.randn(21, 64), torch.randn(64)

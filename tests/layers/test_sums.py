@@ -13,23 +13,29 @@ if not compiled.product_found(torch.bfloat16):
 
 from unrolled.layers.kernels.compiled import blocks, sums
 
-WAYS = ["library", *(["pairs"] if blocks.HAS_PAIRS else [])]
+WAYS = ["library", *(["pairs"] if blocks.HAS_PAIRS else []), "float32 by library", "float32 in panels"]
 
 
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
-    monkeypatch.setattr(sums, "PORTION", 64)
+    monkeypatch.setattr(sums, "PORTION", {torch.bfloat16: 64, torch.float32: 48})
+    monkeypatch.setattr(sums, "COLUMNS", 32)
     monkeypatch.setattr(sums.amx, "found", lambda: False)
+    monkeypatch.setattr(blocks, "LIBRARY_LAGS", request.param == "float32 in panels")
     if request.param == "library":
         monkeypatch.setattr(sums, "HAS_PAIRS", False)
     return request.param
 
 
-def summed(rows, width, size, keep):
+def kind(way):
+    return torch.float32 if way.startswith("float32") else torch.bfloat16
+
+
+def summed(rows, width, size, keep, dtype):
     """The sum that is made, and what it is exactly; both factors are columns of wider tensors."""
     numbers = torch.Generator().manual_seed(rows + width + size)
-    gradient = torch.randn(rows, width + 7, generator=numbers).bfloat16()[:, 3 : 3 + width]
-    given = torch.randn(rows, size + 32, generator=numbers).bfloat16()[:, :size]
+    gradient = torch.randn(rows, width + 7, generator=numbers).to(dtype)[:, 3 : 3 + width]
+    given = torch.randn(rows, size + 32, generator=numbers).to(dtype)[:, :size]
     out = torch.randn(width, size, generator=numbers)
     exact = gradient.double().t() @ given.double() + (out.double() if keep else 0)
     sums.sum_of_products(gradient, given, out if keep else out.fill_(torch.nan), keep=keep)
@@ -41,29 +47,29 @@ def summed(rows, width, size, keep):
     rows=st.integers(0, 150), width=st.integers(1, 70), size=st.integers(1, 4), odd=st.booleans(), keep=st.booleans()
 )
 def test_a_sum_is_that_of_exact_numbers(rows, width, size, odd, keep, way):
-    out, exact = summed(rows, width, 16 * size + odd, keep)
+    out, exact = summed(rows, width, 16 * size + odd, keep, kind(way))
     torch.testing.assert_close(out.double(), exact, rtol=1e-5, atol=1e-4)
 
 
-def test_pairs_are_taken_where_they_are_known_and_fit(way, monkeypatch):
+def test_our_own_product_is_taken_where_it_is_faster_and_fits(way, monkeypatch):
     made = []
-    monkeypatch.setattr(sums, "_sum_pairs", lambda *given: made.append(given))
-    summed(9, 5, 32, False)
-    assert bool(made) is (way == "pairs")
+    monkeypatch.setattr(sums, "_sum_by_columns", lambda *given: made.append(given))
+    summed(9, 5, 32, False, kind(way))
+    assert bool(made) is (way in ("pairs", "float32 in panels"))
     made.clear()
-    summed(9, 5, 31, False)
+    summed(9, 5, 31, False, kind(way))
     monkeypatch.setattr(torch, "get_num_threads", lambda: compiled.MOST_THREADS + 1)
-    summed(9, 5, 32, False)
+    summed(9, 5, 32, False, kind(way))
     assert not made, "sizes that are no whole panels, and many threads, are the library's"
 
 
 def test_a_number_that_is_none_stays_where_it_is(way):
-    gradient, given, out = torch.ones(40, 20).bfloat16(), torch.ones(40, 16).bfloat16(), torch.empty(20, 16)
-    gradient[33, 7] = torch.nan
+    gradient, given = torch.ones(40, 20, dtype=kind(way)), torch.ones(40, 16, dtype=kind(way))
+    gradient[33, 7], out = torch.nan, torch.empty(20, 16)
     sums.sum_of_products(gradient, given, out)
     assert out[7].isnan().all() and (out[:7] == 40).all() and (out[8:] == 40).all()
 
 
 def test_columns_that_lie_apart_are_refused(way):
     with pytest.raises(RuntimeError, match="side by side"):
-        sums.sum_of_products(torch.ones(5, 9).bfloat16().t(), torch.ones(9, 16).bfloat16(), torch.empty(5, 16))
+        sums.sum_of_products(torch.ones(5, 9).t(), torch.ones(9, 16), torch.empty(5, 16))

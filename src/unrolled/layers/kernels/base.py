@@ -263,7 +263,7 @@ def run_backward(
 def weight_gradient(factors: Factors) -> Tensor:
     """The stacked products gradientᵀ·input; of bfloat16 in float32, where a product sums in it."""
     pairs = [(gradient, given.to(gradient.dtype)) for gradient, given in factors]
-    if all(gradient.dtype is torch.bfloat16 and compiled.possible(gradient) for gradient, _ in pairs):
+    if all(compiled.possible(gradient) and compiled.sums_of(gradient.dtype) for gradient, _ in pairs):
         from unrolled.layers.kernels.compiled.sums import sum_of_products
 
         widths = [gradient.shape[1] for gradient, _ in pairs]
@@ -273,6 +273,16 @@ def weight_gradient(factors: Factors) -> Tensor:
         return total
     parts = [gradient.t() @ given for gradient, given in pairs]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
+    """gradient [n, width] · weight [width, size]: of x, from that of x · weightᵀ; in their type."""
+    if not (compiled.possible(weight) and compiled.library_lags(weight.dtype) and weight.shape[1] % compiled.SIDE == 0):
+        return gradient @ weight
+    from unrolled.layers.kernels.compiled.arrays import laid_out, multiply_at
+
+    out = gradient.new_empty(len(gradient), weight.shape[1])
+    return multiply_at(gradient, laid_out(weight, in_tiles=False), out)
 
 
 def sigmoid_slope(factor: Tensor, y: Tensor, out: Tensor) -> None:

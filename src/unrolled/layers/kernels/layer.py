@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells import Cell, State
-from unrolled.layers.kernels.base import Extras, Kernel, run_backward, weight_gradient
+from unrolled.layers.kernels.base import Extras, Kernel, input_gradient, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import (
     Path,
     choose,
@@ -132,7 +132,7 @@ class _Layer(Function):
                 total, state = run_backward(kernel, grad_output, *grad_ends[2 * direction :][:2])
                 product, gain = projection.backward(total)
                 if needs[1]:
-                    own = product @ projection.weight
+                    own = input_gradient(product, projection.weight)
                     x = own if x is None else x.add_(plan.order.turn(own))
                 gradients += [
                     weight_gradient(((product, projection.x),)) if wanted[0] else None,

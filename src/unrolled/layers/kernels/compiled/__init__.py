@@ -67,6 +67,20 @@ def panels_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> b
     return fits and torch.get_num_threads() == 1 and product_found(dtype)
 
 
+def library_lags(dtype: torch.dtype) -> bool:
+    """Whether our own product is faster than torch's even once, of many rows: in float32, made by one thread."""
+    if dtype is not torch.float32 or torch.get_num_threads() > 1 or not product_found(dtype):
+        return False
+    from unrolled.layers.kernels.compiled.blocks import LIBRARY_LAGS
+
+    return LIBRARY_LAGS
+
+
+def sums_of(dtype: torch.dtype) -> bool:
+    """Whether the gradients of weights are summed by compiled code: see sums.py."""
+    return dtype is torch.bfloat16 or library_lags(dtype)
+
+
 def laying_out_pays(shape: torch.Size, dtype: torch.dtype, products: int) -> bool:
     """Whether a weight [inner, width] of so many products is laid out for them, in tiles or in panels."""
     return tiles_worthwhile(shape, dtype, products) or panels_worthwhile(shape, dtype, products)

@@ -2,9 +2,9 @@
 
     total[m, :] += x[m, k] panel[k, :]        k = 0 .. steps - 1
 
-Sums are made in the order of k. A panel's row is a vector of sixteen numbers: float32; bfloat16, half the memory that
-has to be read, which is widened as it is read; or, where the processor has AVX-512's instruction for them (VDPBF16PS),
-pairs of bfloat16, two rows of the weight woven into one, and x is bfloat16 too:
+Sums are made in the order of k, and what is there already is added last. A panel's row is a vector of sixteen numbers:
+float32; bfloat16, half the memory that has to be read, which is widened as it is read; or, where the processor has
+AVX-512's instruction for them (VDPBF16PS), pairs of bfloat16, two rows of the weight woven into one, and x is bfloat16:
 
     total[m, n] += x[m, 2k] weight[2k, n] + x[m, 2k + 1] weight[2k + 1, n]        k = 0 .. inner / 2 - 1
 
@@ -35,6 +35,9 @@ SINGLE, WIDENED, PAIRS = 1, 2, 3
 _FEATURES = binding.get_host_cpu_features()
 HAS_LONG = bool(_FEATURES.get("avx512f"))
 HAS_PAIRS = bool(_FEATURES.get("avx512bf16"))
+LIBRARY_LAGS = HAS_LONG and binding.get_host_cpu_name().startswith("znver")
+"""Whether MKL, which torch multiplies float32 with, takes vectors of half the length: on another maker's processor."""
+
 WIDE = (0, 4, 4, 4, 4, 4, 4) if HAS_LONG else (0, 4, 2, 2, 1, 1, 1)
 """Panels at a time for so many rows: as many totals as there are registers, 32 of sixteen numbers or 16 of eight."""
 
@@ -101,23 +104,6 @@ def _everywhere(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(one, nowhere, ir.Constant(_WORDS, [0] * SIDE))
 
 
-def _beginnings(builder: Any, given: _Block, places: list[tuple[int, int]]) -> list[Any]:
-    """What is added to: at ``first``, or zeros where that is no address."""
-    zero, before = ir.Constant(_VECTOR, [0.0] * SIDE), builder.block
-    found = []
-    with builder.if_then(builder.icmp_signed("!=", given.first, ir.Constant(_LONG, 0))):
-        for row, panel in places:
-            found.append(_load(builder, _at(builder, given.first, given.first_below, row, BYTES * panel), _VECTOR, 4))
-        inside = builder.block
-    totals = []
-    for value in found:
-        total = builder.phi(_VECTOR)
-        total.add_incoming(zero, before)
-        total.add_incoming(value, inside)
-        totals.append(total)
-    return totals
-
-
 def _at(builder: Any, start: Any, apart: Any, row: int, more: int) -> Any:
     moved = builder.add(start, builder.mul(apart, ir.Constant(_LONG, row)))
     return builder.add(moved, ir.Constant(_LONG, more))
@@ -137,7 +123,7 @@ def _emit(builder: Any, given: _Block, rows: int, panels: int, kind: int) -> Non
     """The loop over k for ``rows`` rows of x and so many panels of a kind."""
     half = kind == WIDENED
     places = [(row, panel) for row in range(rows) for panel in range(panels)]
-    beginnings = _beginnings(builder, given, places)
+    zero = ir.Constant(_VECTOR, [0.0] * SIDE)
     xs = [_at(builder, given.x, given.apart, row, 0) for row in range(rows)]
     starts = [_at(builder, given.panel, given.panel_apart, panel, 0) for panel in range(panels)]
     before, loop, after = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("after")
@@ -149,16 +135,27 @@ def _emit(builder: Any, given: _Block, rows: int, panels: int, kind: int) -> Non
     there = builder.mul(k, ir.Constant(_LONG, WORD))
     weights = [_weight_row(builder, builder.add(start, here), half) for start in starts]
     numbers = [_everywhere(builder, _load(builder, builder.add(x, there), _FLOAT, 4)) for x in xs]
-    for total, begin, (row, panel) in zip(totals, beginnings, places, strict=True):
-        total.add_incoming(begin, before)
+    for total, (row, panel) in zip(totals, places, strict=True):
+        total.add_incoming(zero, before)
         total.add_incoming(_summed(builder, total, numbers[row], weights[panel], kind), loop)
     following = builder.add(k, ir.Constant(_LONG, 1))
     k.add_incoming(following, loop)
     builder.cbranch(builder.icmp_signed("<", following, given.steps), loop, after)
     builder.position_at_end(after)
-    for total, (row, panel) in zip(totals, places, strict=True):
-        at = _at(builder, given.out, given.below, row, BYTES * panel)
-        builder.store(total.incomings[-1][0], builder.inttoptr(at, _VECTOR.as_pointer()), align=4)
+    sums = [(total.incomings[-1][0], *place) for total, place in zip(totals, places, strict=True)]
+    with builder.if_else(builder.icmp_signed("!=", given.first, ir.Constant(_LONG, 0))) as (more, alone):
+        with more:
+            for value, row, panel in sums:
+                kept = _load(builder, _at(builder, given.first, given.first_below, row, BYTES * panel), _VECTOR, 4)
+                _store(builder, builder.fadd(kept, value), given, row, panel)
+        with alone:
+            for value, row, panel in sums:
+                _store(builder, value, given, row, panel)
+
+
+def _store(builder: Any, value: Any, given: _Block, row: int, panel: int) -> None:
+    at = _at(builder, given.out, given.below, row, BYTES * panel)
+    builder.store(value, builder.inttoptr(at, _VECTOR.as_pointer()), align=4)
 
 
 def _blocks(_context: Any, builder: Any, _: Any, given: Any) -> Any:

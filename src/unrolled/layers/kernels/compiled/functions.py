@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 
 FAST = {"contract", "nsz"}  # a·b + c as one operation; nothing that would lose a NaN
 
@@ -29,13 +31,25 @@ def loop_function(function: Callable[..., Any]) -> Any:
     Where neither can be written it is made anew in every process.
     """
     compiled: Any = njit(fastmath=FAST, error_model="numpy", nogil=True)(function)
+    _keep(compiled)
+    return compiled
+
+
+def c_function(function: Callable[..., Any], signature: Any) -> Any:
+    """A function that others call by its ``address``, made once for all of them and kept as `loop_function` keeps."""
+    compiled: Any = CFunc(function, normalize_signature(signature), {}, {"fastmath": FAST, "error_model": "numpy"})
+    _keep(compiled)
+    compiled.compile()
+    return compiled
+
+
+def _keep(compiled: Any) -> None:
     try:
         compiled.enable_caching()
     except RuntimeError:
-        return compiled
+        return
     kept = compiled._cache._cache_file  # which asks for its own module's age only
     kept._source_stamp = (kept._source_stamp, SOURCE)
-    return compiled
 
 
 step_function = row_function

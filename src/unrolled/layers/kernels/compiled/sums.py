@@ -1,8 +1,9 @@
-"""Gradients of weights: sums over rows of gradientᵀ · input, two in bfloat16, sums in float32.
+"""Gradients of weights: sums over rows of gradientᵀ · input, in float32 whatever the two are in.
 
 What torch multiplies in bfloat16 it rounds to it. MKL has a product that does not, and is fast on tile registers alone.
 Where the processor has the instruction for pairs (blocks.py) the product is ours: two rows of the input are woven
-into one, and two of the gradient, whose columns become rows.
+into one, and two of the gradient, whose columns become rows. So it is in float32 where MKL leaves half of a vector
+unused.
 """
 
 from __future__ import annotations
@@ -17,47 +18,75 @@ from torch import Tensor
 
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.compiled import SIDE, amx
-from unrolled.layers.kernels.compiled.amx import BYTES, DEEP, turn_words, weave_words
-from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS
+from unrolled.layers.kernels.compiled.amx import BYTES, turn_words, weave_words
+from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS, WORD
 from unrolled.layers.kernels.compiled.functions import loop_function
 from unrolled.layers.kernels.compiled.products import SYMBOLS, libraries
-from unrolled.layers.kernels.compiled.tiles import weave
-from unrolled.layers.kernels.compiled.vectors import multiply_at, of_pairs
+from unrolled.layers.kernels.compiled.tiles import woven
+from unrolled.layers.kernels.compiled.vectors import laid_out, multiply_at
 
-PORTION = 1024
-"""Rows that are multiplied at a time: what they are woven into stays in a cache."""
+PORTION = {torch.bfloat16: 1024, torch.float32: 256}
+"""Rows that are multiplied at a time: what they are woven into stays in a cache, and shorter sums are exacter."""
+
+COLUMNS = 384
+"""Of a gradient, which are turned and multiplied at a time: they stay in the cache for all columns of the input."""
 
 
 def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool = False) -> None:
-    """out [width, size] = gradientᵀ · given, plus what ``out`` held with ``keep``.
+    """out [width, size] = gradientᵀ · given, plus what ``out``, float32, held with ``keep``.
 
-    ``gradient`` [n, width] and ``given`` [n, size]; the columns of each lie side by side.
+    ``gradient`` [n, width] and ``given`` [n, size], both bfloat16 or both float32, whose columns lie side by side.
     """
     if gradient.stride(1) != 1 or given.stride(1) != 1 or not out.is_contiguous():
         raise RuntimeError("sum_of_products wants the columns of its tensors side by side")
-    if _pairs_worthwhile(out):
-        _sum_pairs(gradient, given, out, keep)
-    else:
+    if _ours(out, given.dtype):
+        _sum_by_columns(gradient, given, out, keep)
+    elif given.dtype is torch.bfloat16:
         _sum_by_library(gradient, given, out, keep)
+    else:
+        torch.addmm(out, gradient.t(), given, beta=int(keep), out=out)
 
 
-def _pairs_worthwhile(out: Tensor) -> bool:
+def _ours(out: Tensor, dtype: torch.dtype) -> bool:
     few_threads = torch.get_num_threads() <= compiled.MOST_THREADS
-    return HAS_PAIRS and few_threads and out.shape[1] % SIDE == 0 and not amx.found()
+    faster = HAS_PAIRS and not amx.found() if dtype is torch.bfloat16 else compiled.library_lags(dtype)
+    return faster and few_threads and out.shape[1] % SIDE == 0
 
 
-def _sum_pairs(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) -> None:
-    if not keep:
+def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) -> None:
+    """Some rows of both at a time, and of those some columns of the gradient."""
+    if not keep and len(given) == 0:
         out.zero_()
-    for start in range(0, len(given), PORTION):
-        factors = (one[start : start + PORTION].view(torch.uint16).numpy() for one in (gradient, given))
-        pairs = -(-min(PORTION, len(given) - start) // DEEP) * SIDE
-        turned = torch.empty(len(out), pairs, dtype=torch.int32)
-        woven = torch.empty(out.shape[1] // SIDE, pairs // SIDE, SIDE, SIDE, dtype=torch.int32)
-        _turn_pairs(next(factors), turned.numpy())
-        weave(next(factors), woven.numpy())
-        panels, below = of_pairs(woven.numpy().reshape(len(woven), pairs, SIDE)), 4 * out.shape[1]
-        multiply_at(len(out), turned.data_ptr(), 4 * pairs, panels, out.data_ptr(), below, out.data_ptr(), below)
+    width, size = out.shape
+    pairs, portion = given.dtype is torch.bfloat16, PORTION[given.dtype]
+    for start in range(0, len(given), portion):
+        left, right = (_numbers(one[start : start + portion]) for one in (gradient, given))
+        panels = woven(right) if pairs else laid_out(right, False)
+        turned = torch.empty(min(COLUMNS, width), panels.steps, dtype=torch.int32 if pairs else torch.float32)
+        for column in range(0, width, COLUMNS):
+            some = left[:, column : column + COLUMNS]
+            (_turn_pairs if pairs else _turn)(some, turned.numpy())
+            into, below = out.data_ptr() + WORD * size * column, WORD * size
+            first = into if keep or start else 0
+            multiply_at(some.shape[1], turned.data_ptr(), WORD * panels.steps, panels, into, below, first, below)
+
+
+def _numbers(tensor: Tensor) -> Any:
+    return (tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor).numpy()
+
+
+@loop_function
+def _turn(gradient: Any, turned: Any) -> None:
+    """Columns as rows ``turned`` [width, rows]."""
+    rows, width, stride, below = len(gradient), gradient.shape[1], gradient.strides[0], turned.strides[0]
+    whole, columns = rows - rows % SIDE, width - width % SIDE
+    for row in range(0, whole, SIDE):
+        for column in range(0, columns, SIDE):
+            start = gradient.ctypes.data + row * stride + WORD * column
+            turn_words(start, stride, turned.ctypes.data + column * below + WORD * row, below)
+    for row in range(rows):
+        for column in range(0 if row >= whole else columns, width):
+            turned[column, row] = gradient[row, column]
 
 
 @loop_function
@@ -75,7 +104,7 @@ def _turn_pairs(gradient: Any, turned: Any) -> None:
                     start + lower * stride if lower < rows else nothing.ctypes.data,
                     tile.ctypes.data + pair * BYTES,
                 )
-            into = turned.ctypes.data + column * turned.strides[0] + 4 * first
+            into = turned.ctypes.data + column * turned.strides[0] + WORD * first
             turn_words(tile.ctypes.data, BYTES, into, turned.strides[0])
     for column in range(width - width % SIDE, width):
         for pair in range(turned.shape[1]):

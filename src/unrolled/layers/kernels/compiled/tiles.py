@@ -66,11 +66,25 @@ def laid_out(weight: Any, turned: bool) -> Tiles | Panels:
     """
     if not (found() or HAS_PAIRS):  # without permission a product ends the process
         raise RuntimeError("tiles were asked for on a machine without them: ask tiles_worthwhile first")
+    numbers = _filled(weight, turned)
+    return Tiles(numbers, np.zeros(1, np.int64)) if found() else _as_panels(numbers)
+
+
+def woven(weight: Any) -> Panels:
+    """``weight`` [inner, width], uint16, in panels of pairs; rows that a last tile lacks are zeros."""
+    return _as_panels(_filled(weight, False))
+
+
+def _as_panels(numbers: Any) -> Panels:
+    return of_pairs(numbers.reshape(len(numbers), -1, SIDE))
+
+
+def _filled(weight: Any, turned: bool) -> Any:
     inner, width = weight.shape[::-1] if turned else weight.shape
     room = torch.empty(width // SIDE, (inner + DEEP - 1) // DEEP, SIDE, SIDE, dtype=torch.int32)
     numbers = room.numpy().view(np.uint32)  # torch's memory begins where a vector may
     (turn if turned else weave)(weight, numbers)
-    return Tiles(numbers, np.zeros(1, np.int64)) if found() else of_pairs(numbers.reshape(len(numbers), -1, SIDE))
+    return numbers
 
 
 @loop_function

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from llvmlite import binding
-from numba import cfunc, types
+from numba import types
 
 from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import turn_words
@@ -25,6 +25,7 @@ from unrolled.layers.kernels.compiled.blocks import (
     BYTES,
     HALF,
     HAS_LONG,
+    LIBRARY_LAGS,
     PAIRS,
     ROWS,
     SINGLE,
@@ -34,9 +35,9 @@ from unrolled.layers.kernels.compiled.blocks import (
     copy,
     widen,
 )
-from unrolled.layers.kernels.compiled.functions import FAST, loop_function
+from unrolled.layers.kernels.compiled.functions import c_function, loop_function
 
-MOST_ROWS = 48 if HAS_LONG else 1024
+MOST_ROWS = 48 if HAS_LONG and not LIBRARY_LAGS else 1024
 """Up to how many rows a product of one thread is faster than a library's, which lays out its weight in each call."""
 
 FEW_BLOCKS = 2
@@ -171,15 +172,6 @@ def product(
 # --- one function for all callers -------------------------------------------------------------------------------------
 
 
-def _made() -> Any:
-    """`product` as machine code: made once, not again within each loop that calls it."""
-    how: dict[str, Any] = {"fastmath": FAST, "error_model": "numpy"}
-    try:
-        return cfunc(_SIGNATURE, cache=True, **how)(product)
-    except RuntimeError:  # nowhere to keep it
-        return cfunc(_SIGNATURE, **how)(product)
-
-
-_code = _made()
+_code = c_function(product, _SIGNATURE)
 called = _code.ctypes
 binding.add_symbol("unrolled_product_panels", _code.address)
