@@ -1,9 +1,10 @@
-"""The product of few rows with a weight: torch's beside panels that are laid out once, in float32 and in bfloat16.
+"""The product of few rows with a weight: torch's beside weights that are laid out once, in float32 and in bfloat16.
 
     python -m benchmarks.products --json
 
-x [rows, inner] · weightᵀ + bias [width], one thread, 10⁹ multiply-adds a second of the processor; all three take turns
-and the best of five counts.
+x [rows, inner] · weightᵀ + bias [width], one thread, 10⁹ multiply-adds a second of the processor; all take turns and
+the best of five counts. `float32` and `bfloat16` are panels, x is float32; `tiles`: x is bfloat16 too, in tile
+registers or pairs, beside `torch bfloat16`, where the processor has either.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from unrolled.layers.kernels.compiled import tiles_found
 from unrolled.layers.kernels.compiled.arrays import laid_out, multiply_at
 
 SHAPES = ((512, 2048), (512, 8000), (256, 1024))
@@ -42,6 +44,11 @@ def measure(rows: int, inner: int, width: int) -> dict[str, Any]:
         "float32": lambda: multiply_at(x, single, out, bias.data_ptr()),
         "bfloat16": lambda: multiply_at(x, half, out, bias.data_ptr()),
     }
+    if tiles_found():
+        rounded, weight_rounded, bias_rounded = x.bfloat16(), weight.bfloat16(), bias.bfloat16()
+        tiles = laid_out(weight_rounded.t(), in_tiles=True)
+        ways["torch bfloat16"] = lambda: functional.linear(rounded, weight_rounded, bias_rounded)
+        ways["tiles"] = lambda: multiply_at(rounded, tiles, out, bias.data_ptr())
     times = {name: max(1, int(SECONDS / max(seconds(call, 1), 1e-6))) for name, call in ways.items()}
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(5):
@@ -50,7 +57,8 @@ def measure(rows: int, inner: int, width: int) -> dict[str, Any]:
     rates = {name: rows * inner * width / taken / 1e9 for name, taken in best.items()}
     found: dict[str, Any] = {"rows": rows, "inner": inner, "width": width}
     found |= {name: round(rate, 1) for name, rate in rates.items()}
-    return found | {f"ratio_{name}": round(rates[name] / rates["torch"], 2) for name in ("float32", "bfloat16")}
+    pairs = (("float32", "torch"), ("bfloat16", "torch"), ("tiles", "torch bfloat16"))
+    return found | {f"ratio_{one}": round(rates[one] / rates[other], 2) for one, other in pairs if one in rates}
 
 
 def main() -> None:
