@@ -30,7 +30,9 @@ def machine() -> str:
         if line.startswith("model name"):
             model = line.split(":", 1)[1].strip()
             break
-    return f"{model}, Python {platform.python_version()}, torch {torch.__version__}"
+    from llvmlite import binding
+
+    return f"{model} ({binding.get_host_cpu_name()}), Python {platform.python_version()}, torch {torch.__version__}"
 
 
 def main() -> int:

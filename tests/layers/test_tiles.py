@@ -20,7 +20,6 @@ if not compiled.tiles_found():
 
 from unrolled.layers.kernels.compiled import amx, blocks, tiles, vectors
 
-KINDS = {"registers": tiles.Tiles, "pairs": vectors.Panels}
 THERE = [way for way, there in (("registers", amx.found()), ("pairs", blocks.HAS_PAIRS)) if there]
 
 
@@ -108,7 +107,8 @@ def test_which_weights_are_laid_out_for_a_loop(shape, dtype, products, expected,
     weight = torch.empty(shape, dtype=dtype)
     assert compiled.tiles_worthwhile(weight.shape, dtype, products) is expected
     found = held(weight, products)
-    assert (type(found) is KINDS[way] and found.numbers.itemsize == 4 and dtype is torch.bfloat16) is expected
+    in_tiles = isinstance(found, tiles.Tiles) if way == "registers" else found.kind == blocks.PAIRS
+    assert in_tiles is expected
 
 
 def test_many_threads_share_the_librarys_product(monkeypatch):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.kernels.compiled import blocks, laying_out_pays, tiles, vectors
-from unrolled.layers.kernels.compiled.products import Matrix
+from unrolled.layers.kernels.compiled.products import Weight, as_it_lies, in_panels
 from unrolled.layers.kernels.compiled.rows import Normed, Outside, Steps
 from unrolled.layers.kernels.compiled.tiles import Tiles
 from unrolled.layers.kernels.compiled.vectors import Panels
@@ -56,19 +56,23 @@ def multiply_at(x: Tensor, weight: Tiles | Panels, out: Tensor, first: int = 0, 
     return out
 
 
-def held(weight: Tensor | None, products: int = 1) -> Matrix | Tiles | Panels | None:
+def held(weight: Tensor | None, products: int = 1) -> Weight | Tiles | None:
     """``weight`` [inner, width] of so many products, or a turned view of one, or None; the caller keeps the tensor."""
     if weight is None:
         return None
     if isinstance(weight, TiledWeight) and weight.in_loops:
-        return weight.laid_out()
+        return _of_loops(weight.laid_out())
     if laying_out_pays(weight.shape, weight.dtype, products):
-        return laid_out(weight, in_tiles=weight.dtype is torch.bfloat16)
+        return _of_loops(laid_out(weight, in_tiles=weight.dtype is torch.bfloat16))
     turned = weight.stride(1) != 1
-    return Matrix(weight.data_ptr(), weight.stride(int(turned)), turned)
+    return as_it_lies(weight.data_ptr(), weight.stride(int(turned)), turned)
 
 
-def each_held(weights: Sequence[Tensor | None], products: int) -> list[Matrix | Tiles | Panels | None]:
+def _of_loops(weight: Tiles | Panels) -> Weight | Tiles:
+    return weight if isinstance(weight, Tiles) else in_panels(weight)
+
+
+def each_held(weights: Sequence[Tensor | None], products: int) -> list[Weight | Tiles | None]:
     """`held`, of several."""
     return [held(weight, products) for weight in weights]
 

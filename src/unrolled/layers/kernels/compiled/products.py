@@ -60,12 +60,33 @@ def _find() -> set[torch.dtype]:
 FOUND = _find()
 
 
-class Matrix(NamedTuple):
-    """A weight [inner, width]: where its numbers lie, how far apart its rows are, or with ``turned`` its columns."""
+AS_IT_LIES = 0
+"""The kind of a weight that nothing was laid out for; others are those of blocks.py."""
 
-    address: int
-    stride: int
+
+class Weight(NamedTuple):
+    """A weight [inner, width] of a loop's products, as it lies or in panels: one type, so that one code is made."""
+
+    numbers: Any  # bytes that were laid out and are kept, or none
+    kind: int
+    at: int  # address
+    columns: int  # panels
+    steps: int  # of a panel
+    stride: int  # from row to row of what lies as it is, or with ``turned`` from column to column
     turned: bool
+
+
+def as_it_lies(address: int, stride: int, turned: bool) -> Weight:
+    """Of a tensor that the caller keeps."""
+    return Weight(_NOTHING, AS_IT_LIES, address, 0, 0, stride, turned)
+
+
+def in_panels(panels: Panels) -> Weight:
+    """Of numbers that are kept with it."""
+    return Weight(panels.numbers.reshape(-1).view(np.uint8), *panels[1:], 0, False)
+
+
+_NOTHING = np.empty(0, np.uint8)
 
 
 def project(x: Any, weight: Any, bias: Any, out: Any) -> None:
@@ -76,24 +97,24 @@ def project(x: Any, weight: Any, bias: Any, out: Any) -> None:
 @overload(project)
 def _project(x: Any, weight: Any, bias: Any, out: Any) -> Any:
     def call(x: Any, weight: Any, bias: Any, out: Any) -> Any:
-        for row in range(len(out)):
-            out[row, :] = bias
-        multiply(x, weight, out, True)
+        if weight.kind != AS_IT_LIES:
+            project_panels(x, weight, bias, out)
+        else:
+            for row in range(len(out)):
+                out[row, :] = bias
+            multiply(x, weight, out, True)
 
     def call_tiles(x: Any, weight: Any, bias: Any, out: Any) -> Any:
         project_tiles(x, weight, bias, out)
 
-    def call_panels(x: Any, weight: Any, bias: Any, out: Any) -> Any:
-        project_panels(x, weight, bias, out)
-
-    return {Tiles: call_tiles, Panels: call_panels}.get(weight.instance_class, call)
+    return call_tiles if weight.instance_class is Tiles else call
 
 
 def multiply(x: Any, weight: Any, out: Any, keep: bool) -> None:
     """out = x · weight, plus what ``out`` held with ``keep``: x [rows, inner], out [rows, width].
 
-    ``weight`` is a `Matrix`, `Tiles` or `Panels`. The columns of x and out lie side by side; rows may lie apart. For
-    bfloat16 x is uint16 and out float32.
+    ``weight`` is a `Weight` or `Tiles`. The columns of x and out lie side by side; rows may lie apart. For bfloat16 x
+    is uint16 and out float32.
     """
     raise TypeError(x)
 
@@ -112,12 +133,23 @@ def _multiply(x: Any, weight: Any, out: Any, keep: Any) -> Any:
             multiply_tiles(x, weight, out, keep)
 
         return call_tiles
-    if weight.instance_class is Panels:
 
-        def call_panels(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+    def call(x: Any, weight: Any, out: Any, keep: Any) -> Any:
+        if weight.kind != AS_IT_LIES:
             multiply_panels(x, weight, out, keep)
+        else:
+            multiply_by_library(x, weight, out, keep)
 
-        return call_panels
+    return call
+
+
+def multiply_by_library(x: Any, weight: Any, out: Any, keep: bool) -> None:
+    """`multiply`, of a weight that lies as it is."""
+    raise TypeError(x)
+
+
+@overload(multiply_by_library)
+def _multiply_by_library(x: Any, weight: Any, out: Any, keep: Any) -> Any:
     product: Any = {types.uint16: _HALF, types.float32: _SINGLE, types.float64: _DOUBLE}[x.dtype]
 
     def call(x: Any, weight: Any, out: Any, keep: Any) -> Any:
@@ -140,7 +172,7 @@ def _multiply(x: Any, weight: Any, out: Any, keep: Any) -> Any:
             size + 4,
             inner,
             factor,
-            weight.address,
+            weight.at,
             strides,
             data,
             strides + 4,
