@@ -72,6 +72,7 @@ def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) ->
 
 
 def _numbers(tensor: Tensor) -> Any:
+    tensor = tensor.detach()
     return (tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
 
