@@ -148,6 +148,18 @@ def test_a_loop_says_the_same_with_tiles_and_without(cell, monkeypatch):
         assert (ours - library).norm() <= 4e-3 * library.norm()
 
 
+@pytest.mark.parametrize("lags", [False, True])
+def test_the_gradient_of_the_input_is_one_of_many_rows(lags, monkeypatch):
+    from unrolled.layers.kernels.base import input_gradient
+
+    monkeypatch.setattr(compiled, "library_lags", lambda dtype: lags)
+    gradient, weight = numbers(300, 96), numbers(96, 64)
+    found = input_gradient(gradient, weight)
+    assert found.dtype is (torch.float32 if lags else torch.bfloat16)
+    near = {"rtol": 1e-5, "atol": 1e-4} if lags else {"rtol": 1e-2, "atol": 0.2}
+    torch.testing.assert_close(found.double(), gradient.double() @ weight.double(), **near)
+
+
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 

@@ -276,13 +276,14 @@ def weight_gradient(factors: Factors) -> Tensor:
 
 
 def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
-    """gradient [n, width] · weight [width, size]: of x, from that of x · weightᵀ; in their type."""
-    if not (compiled.possible(weight) and compiled.library_lags(weight.dtype) and weight.shape[1] % compiled.SIDE == 0):
+    """gradient [n, width] · weight [width, size]: of x, from that of x · weightᵀ; in their type, or in float32."""
+    whole = weight.shape[1] % compiled.SIDE == 0 and weight.shape[0] % compiled.PAIR == 0
+    if not (whole and compiled.possible(weight) and compiled.library_lags(weight.dtype)):
         return gradient @ weight
     from unrolled.layers.kernels.compiled.arrays import laid_out, multiply_at
 
-    out = gradient.new_empty(len(gradient), weight.shape[1])
-    return multiply_at(gradient, laid_out(weight, in_tiles=False), out)
+    out = gradient.new_empty(len(gradient), weight.shape[1], dtype=torch.float32)
+    return multiply_at(gradient, laid_out(weight, in_tiles=weight.dtype is torch.bfloat16), out)
 
 
 def sigmoid_slope(factor: Tensor, y: Tensor, out: Tensor) -> None:

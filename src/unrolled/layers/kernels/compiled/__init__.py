@@ -68,12 +68,13 @@ def panels_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> b
 
 
 def library_lags(dtype: torch.dtype) -> bool:
-    """Whether our own product is faster than torch's even once, of many rows: in float32, made by one thread."""
-    if dtype is not torch.float32 or torch.get_num_threads() > 1 or not product_found(dtype):
+    """Whether one thread's own product of many rows is faster than torch's even once: see blocks.py."""
+    if torch.get_num_threads() > 1 or not product_found(dtype):
         return False
-    from unrolled.layers.kernels.compiled.blocks import LIBRARY_LAGS
+    from unrolled.layers.kernels.compiled import amx, blocks
 
-    return LIBRARY_LAGS
+    in_pairs = dtype is torch.bfloat16 and blocks.HAS_PAIRS and not amx.found()
+    return in_pairs or (dtype is torch.float32 and blocks.LIBRARY_LAGS)
 
 
 def sums_of(dtype: torch.dtype) -> bool:
