@@ -277,8 +277,8 @@ def weight_gradient(factors: Factors) -> Tensor:
 
 def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
     """gradient [n, width] · weight [width, size]: of x, from that of x · weightᵀ; in their type, or in float32."""
-    whole = weight.shape[1] % compiled.SIDE == 0 and weight.shape[0] % compiled.PAIR == 0
-    if not (whole and compiled.possible(weight) and compiled.library_lags(weight.dtype)):
+    fits = compiled.laying_out_pays(weight.shape, weight.dtype, compiled.PRODUCTS)
+    if not (fits and compiled.possible(weight) and compiled.library_lags(weight.dtype)):
         return gradient @ weight
     from unrolled.layers.kernels.compiled.arrays import laid_out, multiply_at
 
