@@ -244,7 +244,8 @@ def test_weights_do_not_go_into_another_network(trained, run, tmp_path, change):
     out = tmp_path / "m"
     result = run("train", trained.data, "--from", trained.folder, "--out", out, "--set", change, *FAST)
     assert result.code == 2
-    assert "its weights do not fit the network of these settings (" in result.err
+    assert "its weights do not fit the network of these settings, which differ in " in result.err
+    assert change.partition("=")[0] in result.err
     assert "Traceback" not in result.err
     assert not out.exists()
 

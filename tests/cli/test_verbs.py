@@ -98,6 +98,18 @@ def test_score_is_the_log_probability_that_predict_reports(trained, run, tmp_pat
     assert rows[-1]["perplexity"] == pytest.approx(math.exp(-rows[0]["log_prob"] / rows[0]["symbols"]))
 
 
+def test_tokens_are_written_as_json_alone(trained, run):
+    result = run("score", trained.folder, trained.data, "--tokens")
+    assert result.code == 2 and "--json" in result.err and result.out == ""
+
+
+def test_a_prefix_without_a_symbol_is_told(trained, run, tmp_path):
+    prefix = tmp_path / "prefix.txt"
+    prefix.write_text("chien\nzebra chien\n")
+    result = run("predict", trained.folder, lines_file(tmp_path, "one red cat\none red cat\n"), "--prefix", prefix)
+    assert result.code == 0 and result.err.count("no symbol for") == 1 and "'zebra chien'" in result.err
+
+
 @pytest.mark.parametrize("suffix", ["svg", "png", "html", "json"])
 def test_explain_writes_a_picture(trained, run, tmp_path, suffix):
     path = tmp_path / f"picture.{suffix}"

@@ -159,3 +159,44 @@ def test_without_a_folder_to_write_it_is_made_in_every_process(monkeypatch):
 
     monkeypatch.setattr(Dispatcher, "enable_caching", refuse)
     assert functions.loop_function(lambda x: 2 * x)(3) == 6
+
+
+PLAIN = [
+    {"kind": "elman"},
+    {"kind": "gru"},
+    {"kind": "lstm"},
+    {"kind": "lstm", "peephole": "full", "coupled": True},
+    {"kind": "lstm", "projection_size": 1},
+]
+NORMED = [{"kind": "gru", "reset": "after", "layer_norm": True}, {"kind": "lstm", "layer_norm": True}]
+"""Of few numbers, a normalised sum makes a rounding large: only float64 tells."""
+
+
+@pytest.mark.parametrize(
+    "cell, dtype",
+    [
+        *((cell, dtype) for cell in PLAIN for dtype in (torch.float32, torch.float64, torch.bfloat16)),
+        *((cell, torch.float64) for cell in NORMED),
+    ],
+    ids=lambda one: str(one) if isinstance(one, torch.dtype) else "-".join(map(str, one.values())),
+)
+@pytest.mark.parametrize("size, hidden", [(1, 5), (1, 16), (5, 1), (1, 1), (1, 32)])
+def test_sizes_of_one(cell, dtype, size, hidden):
+    torch.manual_seed(5)
+    network = Recurrent(size, cell={**cell, "hidden_size": hidden}, bidirectional=True).double()
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    x, mask = torch.randn(9, 4, size), torch.arange(4) < torch.randint(1, 5, (9, 1))
+    found = []
+    for path, kind in (("plain", torch.float64), ("compiled", torch.float32 if dtype is torch.bfloat16 else dtype)):
+        network.path = path
+        network.to(kind)
+        given = x.to(kind, copy=True).requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=path == "compiled" and dtype is torch.bfloat16):
+            output = network(given, mask).output
+        loss = (output.double() * torch.linspace(-1, 1, output.numel()).view_as(output)).sum()
+        gradients = torch.autograd.grad(loss, (given, *network.parameters()))
+        found.append([one.double() for one in (output, *gradients)])
+    near = {torch.float32: 2e-5, torch.float64: 1e-10, torch.bfloat16: 0.1}[dtype]
+    for exact, ours in zip(*found, strict=True):
+        assert (exact - ours).norm() <= near * (exact.norm() + 0.1)

@@ -33,3 +33,13 @@ def test_a_process_that_makes_machine_code_and_one_that_finds_it_agree(tmp_path)
         assert list(tmp_path.rglob("*.nbc")), "it is kept"
     assert said[0] == said[1]
     assert len(said[0].split()) == 5, "output and gradients"
+
+
+@pytest.mark.skipif(not found(torch.float32), reason="torch's library offers no products here: loops are not compiled")
+def test_a_disk_that_is_full_costs_time_alone(tmp_path):
+    full = "import numba.core.caching as kept\ndef save(*_): raise OSError(28, 'No space left on device')\n"
+    full += "kept.IndexDataCacheFile.save = save\n"
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", full + PROGRAM], env=given, capture_output=True, text=True)
+    assert ran.returncode == 0 and len(ran.stdout.split()) == 5, ran.stderr
+    assert not list(tmp_path.rglob("*.nbc"))

@@ -159,7 +159,9 @@ def test_a_picture_shows_both(model: Translator, folder, run, tmp_path) -> None:
     shown = run("explain", folder / "copy", "bada", "--features", "V;PST", "--no-trust")
     assert shown.out.startswith("badad\n") and "‹V› ‹PST›" in shown.out
     refused = run("explain", folder / "copy", "bada")
-    assert refused.code == 2 and "explain: line[0] is 'bada'; a row of 2 texts" in refused.err
+    assert refused.code == 2 and "Give --features once for each." in refused.err
+    new = run("explain", folder / "copy", "bada", "--features", "V;NEW", "--no-trust")
+    assert new.code == 0 and "the feature 'NEW' was in no training row" in new.err
 
 
 def test_scores_and_evaluation_read_the_table(model: Translator, folder, run, tmp_path) -> None:

@@ -119,3 +119,14 @@ def test_a_damaged_number_is_refused(tmp_path: Path, damage: str) -> None:
 
 def test_settings_have_no_say_in_it() -> None:
     assert TextPair.build(TextSettings()).lends == 0
+
+
+def test_a_name_of_a_symbol_and_a_letter_made_two_are_no_words() -> None:
+    assert whole().lent("<s> x <pad> a<s>b <unk>") == ["x", "a<s>b"]
+    rows = [("abc", "abc")]
+    letters = TextPair.learn(
+        {side: {"kind": "character", "lowercase": True} for side in ("source", "target")}, lambda: rows
+    )
+    letters.lends = LENT
+    (row,) = letters.read(["\u0130x"])  # in lower case two letters, both of one place
+    assert letters.lent("\u0130x") == ["x"] and row.ids.count(UNKNOWN) == 2

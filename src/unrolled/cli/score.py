@@ -26,11 +26,14 @@ def score(
     Of pairs, the target is scored given the source. The end symbol is predicted and counted too; the protocol is
     printed with the sum.
     """
+    from unrolled.base.errors import UsageError
     from unrolled.cli.output import tell, tell_json
     from unrolled.pipeline import load
     from unrolled.progress import say
     from unrolled.workshop.sources import Sources, part_of
 
+    if tokens and not as_json:
+        raise UsageError("--tokens has a list for each row, which only --json writes. Give both.")
     opened = load(model, device=device)
     show, chosen = opened.showing("score", {"tokens": tokens})
     part = part_of(Sources(data=data, source=source, target=target), opened.task, columns)

@@ -67,4 +67,7 @@ def _places(features: Sequence[Column], columns: Sequence[str], where: str, *, n
     try:
         return sources_of(features, columns, named=named)
     except SettingsError as error:
-        raise DataError(f"{where}: the columns {listed(columns)} are not those that the model reads. {error}") from None
+        raise DataError(
+            f"{where}: the columns {listed(columns)} are not those that the model reads. {error} "
+            "Give the columns of the training table, their names in the first line, or the text and its features alone."
+        ) from None

@@ -148,7 +148,15 @@ class Translator(Writer):
         untrusted: bool = False,
     ) -> Explanation:
         """As ``explain``, of a line and its ``features``; ``untrusted`` leaves out how far to trust it."""
-        return self.explain([line, *features] if features else line, target, trusted=not untrusted)
+        wanted = len(self.text.source.features) if isinstance(self.text.source, Featured) else 0
+        if wanted and "\t" not in line and len(features or ()) != wanted:
+            raise UsageError(
+                f"explain: the model reads {wanted} column{'s' * (wanted > 1)} of features beside the text, and "
+                f"{len(features or ())} were given. Give --features once for each."
+            )
+        given: Source = [line, *features] if features else line
+        self.asides += self.remarks(self._one("explain", given))
+        return self.explain(given, target, trusted=not untrusted)
 
     def show_evaluate(
         self,

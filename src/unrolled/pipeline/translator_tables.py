@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from unrolled.workshop.seeing import Forced
 
 
+LARGE = 1e6
+"""From here on a perplexity is written with an exponent."""
+
+
 def scored(found: Sequence[Forced], names: Callable[[int], list[str]] | None, protocol: str) -> Iterator[Shown]:
     """Log-probability, symbols and perplexity of each pair, then of all; ``names`` gives a pair's symbols."""
     total, symbols = 0.0, 0
@@ -27,7 +31,8 @@ def scored(found: Sequence[Forced], names: Callable[[int], list[str]] | None, pr
         row: dict[str, Any] = {"line": number, "log_prob": log_prob, "symbols": count, "perplexity": ppl}
         if names is not None:
             row["tokens"] = [[name, float(one)] for name, one in zip(names(number), forced.log_probs, strict=True)]
-        yield Shown(f"{log_prob:.4f}\t{count}\t{ppl:.4f}", row)
+        said = f"{ppl:.4f}" if ppl < LARGE else f"{ppl:.4g}"
+        yield Shown(f"{log_prob:.4f}\t{count}\t{said}", row)
     overall = math.exp(min(700.0, -total / max(symbols, 1)))
     remarks = (
         f"{len(found)} pairs, {symbols} symbols: log-probability {total:.2f}, perplexity {overall:.3f}",

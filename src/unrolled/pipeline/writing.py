@@ -257,10 +257,10 @@ class Writer(Model):
         settings = self.searching(beam=beam, changes=changes)
         output, number = Output(self, settings.nbest, attention=attention), 0
         for lines, prefixes in rounds(self.sources_in(file), prefix):
-            for line, found in zip(
-                lines, model.translations(lines, settings, batch=batch, prefixes=prefixes), strict=True
-            ):
-                yield output(number, line, found)
+            begun: Sequence[str | None] = prefixes or [None] * len(lines)
+            every = model.translations(lines, settings, batch=batch, prefixes=prefixes)
+            for line, found, first in zip(lines, every, begun, strict=True):
+                yield output(number, line, found, first)
                 number += 1
 
     def show_score(self, part: Part, *, tokens: bool = False) -> Iterator[Shown]:

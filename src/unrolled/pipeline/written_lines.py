@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import UsageError
+from unrolled.base.protocol import UNKNOWN
 from unrolled.pipeline.model import Shown
 from unrolled.search import diagnose
 
@@ -43,8 +44,8 @@ class Output:
     def __init__(self, model: Writer, nbest: int, *, attention: bool) -> None:
         self._model, self._nbest, self._attention = model, nbest, attention
 
-    def __call__(self, number: int, line: Any, found: Sequence[Written]) -> Shown:
-        """Of line ``number`` (0-based), with remarks about its first output."""
+    def __call__(self, number: int, line: Any, found: Sequence[Written], prefix: str | None = None) -> Shown:
+        """Of line ``number`` (0-based), with remarks about its first output and the ``prefix`` that it was given."""
         if self._nbest == 1:
             shown = found[0].text if found else ""
         else:
@@ -52,6 +53,10 @@ class Output:
             shown = "\n".join(f"{number}\t{score:.6f}\t{text}" for score, text in scored)
         remarks = tuple(remark for one in found[:1] for remark in diagnose(one.hypothesis, one.tokens))
         remarks += self._model.remarks(line)
+        if prefix is not None:
+            (read,) = self._model.text.read_targets([line], [prefix])
+            if UNKNOWN in read.ids:
+                remarks += (f"the prefix {prefix!r} has words that the model has no symbol for: they begin as <unk>",)
         tree = {"line": number, "source": line, "outputs": [self._output(line, one) for one in found]}
         return Shown(shown, tree, remarks)
 

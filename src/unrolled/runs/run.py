@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.base.errors import SettingsError, UnrolledError, UsageError
-from unrolled.base.settings import merge
+from unrolled.base.settings import leaves, merge
 from unrolled.pipeline import TRAINED, Model, load
 from unrolled.pipeline.model import fill
 from unrolled.progress import Progress
@@ -114,9 +114,13 @@ class Run:
 
     def _take_weights(self, start: str) -> None:
         """The weights of the model in ``start``; SettingsError where the settings now describe another network."""
-        if misfit := fill(self.network, load(start, device="cpu").network.state_dict()):
+        model = load(start, device="cpu")
+        if misfit := fill(self.network, model.network.state_dict()):
+            own, other = (leaves(one.settings["model"], "model.") for one in (self.plan, model.plan))
+            apart = [name for name in {**own, **other} if own.get(name, "") != other.get(name, "")]
             raise SettingsError(
-                f"[model] {start}: its weights do not fit the network of these settings ({misfit}). A run that goes on "
+                f"[model] {start}: its weights do not fit the network of these settings, which differ in "
+                f"{', '.join(apart) or 'what the text is made of'} ({misfit.rstrip('.')}). A run that goes on "
                 "from a model keeps that model's section 'model'; leave its sizes and parts out, or train anew."
             )
 

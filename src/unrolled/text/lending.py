@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unrolled.base.protocol import UNKNOWN
+from unrolled.base.protocol import SPECIALS, UNKNOWN
 from unrolled.text.tokenizer import Encoded, Tokenizer
 
 if TYPE_CHECKING:
@@ -43,8 +44,11 @@ def lend(target: Tokenizer, line: str, row: Encoded, words: Sequence[str], first
 
 def _unknown(target: Tokenizer, line: str, row: Encoded) -> dict[int, str]:
     """Where ``row`` has a symbol that is unknown, and how ``target`` would write what it covers."""
-    spans = {place: span for place, (one, span) in enumerate(zip(row.ids, row.spans, strict=True)) if one == UNKNOWN}
-    written = {place: target.normalize(line[start:end]) for place, (start, end) in spans.items()}
+    times, written = Counter(row.spans), {}
+    for place, (one, (start, end)) in enumerate(zip(row.ids, row.spans, strict=True)):
+        whole = times[start, end] == 1  # of a letter that lower case makes two of, neither is a word
+        if one == UNKNOWN and whole and not line[:end].endswith(SPECIALS):  # the name of a symbol is no word
+            written[place] = target.normalize(line[start:end])
     return {place: word for place, word in written.items() if word}
 
 

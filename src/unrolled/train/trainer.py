@@ -140,18 +140,22 @@ class Trainer:
         return self.run.stopping.best_step
 
     def dry_run(self, batches: Batches) -> Trial:
-        """The longest batch through forward, backward and update, with a rate of 0: the weights stay as they are."""
+        """The longest batch through forward, backward and update, with a rate of 0: the weights stay as they are.
+
+        It is timed the second time: the first makes machine code where there is none yet.
+        """
         portion = Corpus(batches, self.world).longest()
         optimizer = OPTIMIZERS.build(self.settings.optimizer).build(self.gradients.parameters, 0.0)
         before, carried = self.run.position.elapsed, dict(self.run.carried)
         with randomness.kept(self.world.device), memory.Peak(self.world.device) as peak:
-            started = time.perf_counter()
-            if self.own_update is None:
-                pieces = sum(split.pieces for split in self._collect([portion])) or 1
-                _, _, symbols = self._apply(optimizer, 0.0, [portion])
-            else:
-                pieces, (_, symbols) = 1, self._step_in_place(self.own_update, 0.0, [portion])
-            seconds = time.perf_counter() - started
+            for _ in range(2):
+                started = time.perf_counter()
+                if self.own_update is None:
+                    pieces = sum(split.pieces for split in self._collect([portion])) or 1
+                    _, _, symbols = self._apply(optimizer, 0.0, [portion])
+                else:
+                    pieces, (_, symbols) = 1, self._step_in_place(self.own_update, 0.0, [portion])
+                seconds = time.perf_counter() - started
         self.gradients.clear()
         self.run.position.elapsed = before
         self.run.keep(carried)

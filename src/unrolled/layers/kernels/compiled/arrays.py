@@ -65,7 +65,7 @@ def held(weight: Tensor | None, products: int = 1) -> Weight | Tiles | None:
     if laying_out_pays(weight.shape, weight.dtype, products):
         return _of_loops(laid_out(weight, in_tiles=weight.dtype is torch.bfloat16))
     turned = weight.stride(1) != 1
-    return as_it_lies(weight.data_ptr(), weight.stride(int(turned)), turned)
+    return as_it_lies(weight.data_ptr(), max(weight.stride(int(turned)), weight.shape[int(not turned)]), turned)
 
 
 def _of_loops(weight: Tiles | Panels) -> Weight | Tiles:

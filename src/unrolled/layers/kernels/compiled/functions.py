@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,13 @@ def _keep(compiled: Any) -> None:
         return
     kept = compiled._cache._cache_file  # which asks for its own module's age only
     kept._source_stamp = (kept._source_stamp, SOURCE)
+    save = compiled._cache.save_overload
+
+    def save_if_possible(*made: Any) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the code is there, and made anew in the next process
+            save(*made)
+
+    compiled._cache.save_overload = save_if_possible
 
 
 step_function = row_function

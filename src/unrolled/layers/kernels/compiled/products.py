@@ -77,7 +77,7 @@ class Weight(NamedTuple):
 
 
 def as_it_lies(address: int, stride: int, turned: bool) -> Weight:
-    """Of a tensor that the caller keeps."""
+    """Of a tensor that the caller keeps. A library wants even one row alone at least as far apart as it is long."""
     return Weight(_NOTHING, AS_IT_LIES, address, 0, 0, stride, turned)
 
 

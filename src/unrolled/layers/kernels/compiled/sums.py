@@ -116,9 +116,9 @@ def _turn_pairs(gradient: Any, turned: Any) -> None:
 
 
 def _sum_by_library(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) -> None:
-    sizes = (ctypes.c_int * 6)(
-        given.shape[1], gradient.shape[1], len(given), given.stride(0), gradient.stride(0), out.shape[1]
-    )
+    size, width = given.shape[1], gradient.shape[1]
+    apart = max(given.stride(0), size), max(gradient.stride(0), width)  # of one row alone torch may say less
+    sizes = (ctypes.c_int * 6)(size, width, len(given), *apart, out.shape[1])
     at = [ctypes.addressof(sizes) + place * ctypes.sizeof(ctypes.c_int) for place in range(6)]
     one, held = ctypes.c_float(1.0), ctypes.c_float(keep)
     _half_product()(
