@@ -245,10 +245,13 @@ def test_one_that_was_made_without_a_count_of_changes():
 
 def test_of_many_rows_the_product_is_torchs(monkeypatch):
     monkeypatch.setattr(vectors, "MOST_ROWS", 48)
+    monkeypatch.setattr(blocks, "LIBRARY_LAGS", False)
     weight, x = torch.randn(64, 32), torch.randn(49, 32)
     laid = TiledWeight.of(weight, "bfloat16")
     assert torch.equal(functional.linear(x, laid), functional.linear(x, weight))
     near(functional.linear(x[:48], laid), x[:48], weight, "bfloat16")
+    monkeypatch.setattr(blocks, "LIBRARY_LAGS", True)
+    near(functional.linear(x, TiledWeight.of(weight, "bfloat16")), x, weight, "bfloat16")
 
 
 def test_what_torch_refuses_is_refused():

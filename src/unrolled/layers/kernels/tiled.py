@@ -16,6 +16,9 @@ Precision = Literal["float32", "bfloat16"]
 MOST_ROWS = 1024
 """Up to how many rows a product goes through the tiles; of more, torch's is as fast."""
 
+ANY = 1 << 40
+"""As many rows as there may be."""
+
 NOTHING = torch._C.DisableTorchFunctionSubclass
 
 
@@ -57,7 +60,8 @@ class Way(NamedTuple):
         kept = torch.bfloat16 if precision == "bfloat16" else torch.float32
         if precision == "bfloat16" and compiled.tiles_found():
             return Way(torch.bfloat16, kept, compiled.PAIR, MOST_ROWS)
-        return Way(torch.float32, kept, compiled.SIDE, vectors.MOST_ROWS // torch.get_num_threads())
+        most = ANY if compiled.library_lags(torch.float32) else vectors.MOST_ROWS // torch.get_num_threads()
+        return Way(torch.float32, kept, compiled.SIDE, most)
 
 
 class TiledWeight(Tensor):
