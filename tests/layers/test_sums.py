@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 if not compiled.product_found(torch.bfloat16):
     pytest.skip("torch brings no products that compiled code could call on this machine", allow_module_level=True)
 
-from unrolled.layers.kernels.compiled import blocks, sums
+from unrolled.layers.kernels.compiled import amx, blocks, sums
 
 WAYS = ["library", *(["pairs"] if blocks.HAS_PAIRS else []), "float32 by library", "float32 in panels"]
 
@@ -20,10 +20,10 @@ WAYS = ["library", *(["pairs"] if blocks.HAS_PAIRS else []), "float32 by library
 def way(request, monkeypatch):
     monkeypatch.setattr(sums, "PORTION", {torch.bfloat16: 64, torch.float32: 48})
     monkeypatch.setattr(sums, "COLUMNS", 32)
-    monkeypatch.setattr(sums.amx, "found", lambda: False)
+    monkeypatch.setattr(amx, "found", lambda: False)
     monkeypatch.setattr(blocks, "LIBRARY_LAGS", request.param == "float32 in panels")
     if request.param == "library":
-        monkeypatch.setattr(sums, "HAS_PAIRS", False)
+        monkeypatch.setattr(blocks, "HAS_PAIRS", False)
     return request.param
 
 

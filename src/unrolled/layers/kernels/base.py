@@ -277,8 +277,7 @@ def weight_gradient(factors: Factors) -> Tensor:
 
 def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
     """gradient [n, width] · weight [width, size]: of x, from that of x · weightᵀ; in their type, or in float32."""
-    fits = compiled.laying_out_pays(weight.shape, weight.dtype, compiled.PRODUCTS)
-    if not (fits and compiled.possible(weight) and compiled.library_lags(weight.dtype)):
+    if not (compiled.possible(weight) and compiled.once_pays(weight.shape, weight.dtype, len(gradient))):
         return gradient @ weight
     from unrolled.layers.kernels.compiled.arrays import laid_out, multiply_at
 

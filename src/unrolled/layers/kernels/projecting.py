@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 
 from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
     from unrolled.layers.kernels.compiled.rows import Normed
-
-
-STEP = 64
-"""Rows of a product that take about as long as a step of a loop does."""
 
 
 class Projection:
@@ -38,10 +34,11 @@ class Projection:
         from unrolled.layers.kernels.compiled.arrays import array, held
 
         self.x = x
-        if self.gain is None and x.dtype is self.work and not self._in_panels(x):
+        own = not isinstance(self.weight, TiledWeight) and compiled.once_pays(self.weight.t().shape, x.dtype, len(x))
+        if self.gain is None and x.dtype is self.work and not own:
             return torch.addmm(self.bias, x, self.weight.t())
         total = x.new_empty(len(x), len(self.weight), dtype=self.work)
-        told = (array(x), held(self.weight.t(), len(x) // STEP), array(self.bias))
+        told = (array(x), held(self.weight.t(), len(x) // compiled.STEP), array(self.bias))
         if self.gain is None:
             loops.project(*told, array(total))
         else:
@@ -50,11 +47,6 @@ class Projection:
             self.product_grad = x.new_empty(total.shape)
             loops.project_normed(*told, self._norm(), self.widths, array(total))
         return total
-
-    def _in_panels(self, x: Tensor) -> bool:
-        """Whether a float32 product of many rows is our own."""
-        whole = type(self.weight) in (Tensor, Parameter) and len(self.weight) % compiled.SIDE == 0
-        return whole and len(x) >= compiled.PRODUCTS * STEP and compiled.library_lags(x.dtype)
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients of the product, in its type, and of the gain, from that of `forward`'s result."""

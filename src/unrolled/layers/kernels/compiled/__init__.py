@@ -71,10 +71,25 @@ def library_lags(dtype: torch.dtype) -> bool:
     """Whether one thread's own product of many rows is faster than torch's even once: see blocks.py."""
     if torch.get_num_threads() > 1 or not product_found(dtype):
         return False
+    from unrolled.layers.kernels.compiled.blocks import LIBRARY_LAGS
+
+    return pairs_used() if dtype is torch.bfloat16 else dtype is torch.float32 and LIBRARY_LAGS
+
+
+def pairs_used() -> bool:
+    """Whether bfloat16 is multiplied in pairs: on processors that know them and have no registers for tiles."""
     from unrolled.layers.kernels.compiled import amx, blocks
 
-    in_pairs = dtype is torch.bfloat16 and blocks.HAS_PAIRS and not amx.found()
-    return in_pairs or (dtype is torch.float32 and blocks.LIBRARY_LAGS)
+    return blocks.HAS_PAIRS and not amx.found()
+
+
+STEP = 64
+"""Rows of a product that take about as long as a step of a loop does."""
+
+
+def once_pays(shape: torch.Size, dtype: torch.dtype, rows: int) -> bool:
+    """Whether one product of so many rows with a weight [inner, width] is faster by our own, laying out included."""
+    return library_lags(dtype) and laying_out_pays(shape, dtype, rows // STEP)
 
 
 def sums_of(dtype: torch.dtype) -> bool:

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.kernels import compiled
-from unrolled.layers.kernels.compiled import SIDE, amx
+from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import BYTES, turn_words, weave_words
-from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS, WORD
+from unrolled.layers.kernels.compiled.blocks import WORD
 from unrolled.layers.kernels.compiled.functions import loop_function
 from unrolled.layers.kernels.compiled.products import SYMBOLS, libraries
 from unrolled.layers.kernels.compiled.tiles import woven
@@ -49,7 +49,7 @@ def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool 
 
 def _ours(out: Tensor, dtype: torch.dtype) -> bool:
     few_threads = torch.get_num_threads() <= compiled.MOST_THREADS
-    faster = HAS_PAIRS and not amx.found() if dtype is torch.bfloat16 else compiled.library_lags(dtype)
+    faster = compiled.pairs_used() if dtype is torch.bfloat16 else compiled.library_lags(dtype)
     return faster and few_threads and out.shape[1] % SIDE == 0
 
 
