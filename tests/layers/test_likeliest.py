@@ -35,6 +35,21 @@ def test_a_number_that_is_none_shows_in_every_probability(broken):
     assert scores[0].isnan().any() and scores[1].isfinite().all()
 
 
+@given(st.integers(60, 300), st.integers(1, 64), st.integers(2, 6), st.integers(0, 999))
+@settings(deadline=None)
+def test_equals_come_in_the_order_of_their_ids(vocabulary, k, kinds, seed):
+    numbers = torch.Generator().manual_seed(seed)
+    logits = torch.randint(kinds, (3, vocabulary), generator=numbers).float()
+    logits[0, logits[0] == 0] = float("-inf")
+    wanted = logits.sort(dim=1, descending=True, stable=True).indices
+    assert torch.equal(likeliest(logits, k)[1], wanted[:, : min(k, vocabulary)])
+
+
+def test_where_all_is_no_number_ids_are_still_of_symbols():
+    _, ids = likeliest(torch.full((2, 200), float("nan")), 5)
+    assert ids.min() >= 0 and ids.max() < 200
+
+
 def test_rows_that_are_part_of_longer_ones():
     whole = torch.randn(4, 50)
     whole[:, 40:] = 100  # which must not be seen

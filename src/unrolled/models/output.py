@@ -45,8 +45,10 @@ class Output(nn.Module):
         """Logits [n, vocabulary] of ``hidden`` [n, size]."""
         if self.projection is not None:
             hidden = self.projection(hidden)
+        if isinstance(self.weight, TiledWeight):
+            return self.weight.rows(hidden, self.bias)
         plain = product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling()
-        if plain or isinstance(self.weight, TiledWeight) or len(hidden) % ROUND == 0:
+        if plain or len(hidden) % ROUND == 0:
             return functional.linear(hidden, self.weight, self.bias)
         rows = len(hidden)
         filled = functional.pad(hidden, (0, 0, 0, -rows % ROUND))

@@ -64,6 +64,7 @@ class History:
         place = np.arange(len(order)) - np.searchsorted(owner, owner)
         best = Endings(*(column[order[place < nbest]] for column in every))
         ids, log_probs, rows = self._trace(best)
+        looked = self._looked(rows, best.step + best.finished)
         for each, sentence in enumerate(best.sentence.tolist()):
             said, finished = int(best.step[each]), bool(best.finished[each])
             found[sentence].append(
@@ -72,7 +73,7 @@ class History:
                     score=float(best.score[each]),
                     log_prob=float(best.log_prob[each]),
                     token_log_probs=[*log_probs[each, :said].tolist(), *[float(best.end_log_prob[each])][:finished]],
-                    weights=self._attention(rows[each, : said + finished], mask[sentence]),
+                    weights=None if looked is None else looked[each][: said + finished, mask[sentence]],
                     finished=finished,
                 )
             )
@@ -93,9 +94,14 @@ class History:
             rows[alive, step] = move.parents[row]
         return ids, log_probs, rows
 
-    def _attention(self, rows: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
-        """float32 [len(rows), real positions]: the attention row of each step, padding cut off."""
-        looked = [weights[row] for weights, row in zip(self._weights, rows, strict=False) if weights is not None]
-        if not looked:
-            return None if self._weights[0] is None else np.zeros((0, int(mask.sum())), dtype=np.float32)
-        return np.stack(looked)[:, np.flatnonzero(mask)].astype(np.float32, copy=False)
+    def _looked(self, rows: np.ndarray, asked: np.ndarray) -> list[np.ndarray] | None:
+        """For each ending float32 [asked, source]: the attention of each step that it asked for."""
+        if self._weights[0] is None:
+            return None
+        looked = [np.zeros((count, self._weights[0].shape[1]), dtype=np.float32) for count in asked.tolist()]
+        for step, weights in enumerate(self._weights):
+            alive = np.flatnonzero(asked > step)
+            if weights is not None and len(alive):
+                for each, row in zip(alive.tolist(), weights[rows[alive, step]], strict=True):
+                    looked[each][step] = row
+        return looked

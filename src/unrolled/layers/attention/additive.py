@@ -9,7 +9,7 @@ from torch.nn import functional
 from unrolled.base.errors import SettingsError
 from unrolled.layers.attention.base import ATTENTIONS, Attention
 from unrolled.layers.attention.coverage import CoveragePart
-from unrolled.layers.attention.memory import Memory
+from unrolled.layers.attention.memory import Asked, Memory
 from unrolled.layers.attention.normalisers import NormaliserPart
 from unrolled.layers.attention.reach import ReachPart
 from unrolled.layers.attention.tanh_score import tanh_score
@@ -51,9 +51,14 @@ class Additive(Attention):
     def keys(self, encoded: Tensor) -> Tensor:
         return functional.linear(encoded, self.key_weight, self.bias)
 
+    def asks(self, query: Tensor) -> Asked:
+        return Asked(functional.linear(query, self.query_weight), self._vector())
+
     def score(self, query: Tensor, memory: Memory) -> Tensor:
-        vector = self.vector if self.scale is None else self.scale * self.vector / self.vector.norm()
-        return tanh_score(functional.linear(query, self.query_weight), memory.keys, vector)
+        return tanh_score(functional.linear(query, self.query_weight), memory.keys, self._vector())
+
+    def _vector(self) -> Tensor:
+        return self.vector if self.scale is None else self.scale * self.vector / self.vector.norm()
 
 
 @ATTENTIONS.register("concat")
@@ -86,8 +91,11 @@ class Concat(Attention):
     def keys(self, encoded: Tensor) -> Tensor:
         return functional.linear(encoded, self.weight[:, self.query_size :])
 
+    def asks(self, query: Tensor) -> Asked:
+        return Asked(functional.linear(query, self.weight[:, : self.query_size]), self.vector)
+
     def score(self, query: Tensor, memory: Memory) -> Tensor:
-        return tanh_score(functional.linear(query, self.weight[:, : self.query_size]), memory.keys, self.vector)
+        return tanh_score(self.asks(query).query, memory.keys, self.vector)
 
 
 def _at_least_one(kind: str, size: int) -> None:

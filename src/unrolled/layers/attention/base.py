@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Registry
 from unrolled.layers.attention.coverage import COVERAGES, Coverage, CoveragePart
-from unrolled.layers.attention.memory import Attended, Memory
+from unrolled.layers.attention.memory import Asked, Attended, Memory
 from unrolled.layers.attention.normalisers import NORMALISERS, NormaliserPart, Softmax
 from unrolled.layers.attention.reach import REACHES, Global, ReachPart
 from unrolled.layers.cells.checks import State
+from unrolled.layers.kernels import steps
 
 
 class Attention(nn.Module, abc.ABC):
@@ -74,7 +75,11 @@ class Attention(nn.Module, abc.ABC):
     @property
     def plain(self) -> bool:
         """Whether this is a softmax over all real positions, without a state: what a fused loop may do by hand."""
-        return type(self.reach) is Global and type(self.normaliser) is Softmax and self.coverage is None
+        return self._softmax and self.coverage is None
+
+    @property
+    def _softmax(self) -> bool:
+        return type(self.reach) is Global and type(self.normaliser) is Softmax
 
     def remember(self, encoded: Tensor, mask: Tensor | None = None) -> Memory:
         """Prepare ``encoded`` [batch, source, memory] for queries; ``mask`` bool [batch, source], None = all real.
@@ -128,6 +133,10 @@ class Attention(nn.Module, abc.ABC):
         A kind with ``heads`` gives [batch, heads, time, source].
         """
 
+    def asks(self, _query: Tensor) -> Asked | None:
+        """What a score is made of where it is q · k or vᵀ tanh(q + k) of the memory's keys k; None: it is another."""
+        return None
+
     def read(self, weights: Tensor, memory: Memory) -> Tensor:
         """c = Σ_j α_j h_j, [batch, time, context], of ``weights`` shaped as the scores."""
         return torch.bmm(weights.to(memory.values.dtype), memory.values)
@@ -180,6 +189,10 @@ class Attention(nn.Module, abc.ABC):
 
     def _look(self, query: Tensor, memory: Memory, state: State) -> Attended:
         """All steps of ``query`` at once, without coverage."""
+        if query.shape[1] == 1 and self._softmax:
+            found = self._look_once(query, memory)
+            if found is not None:
+                return found
         scores = self.score(query, memory)
         if scores.dtype.itemsize < 4:
             scores = scores.float()
@@ -195,6 +208,17 @@ class Attention(nn.Module, abc.ABC):
         if self.heads is None:
             return Attended(context, weights, (*reached, *normalised))
         return Attended(context, weights.mean(1), (*reached, *normalised), weights.transpose(1, 2))
+
+    def _look_once(self, query: Tensor, memory: Memory) -> Attended | None:
+        """One step of a search by compiled code, or None where that is not possible."""
+        asked = self.asks(query)
+        if asked is None or not memory.mask.is_contiguous():
+            return None
+        given = (asked.query, memory.keys, memory.values)
+        if not steps.plain(*given, *([] if asked.vector is None else [asked.vector])):
+            return None
+        weights, context = steps.look(*given, memory.mask, asked.vector)
+        return Attended(context.unsqueeze(1), weights.unsqueeze(1), ())
 
     def _check_kind(self, query: Tensor, memory: Memory) -> None:
         """UsageError for a memory of another attention, or a query of another type than the weights."""

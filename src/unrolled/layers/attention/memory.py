@@ -25,6 +25,13 @@ class Memory(NamedTuple):
         return self.mask.sum(1)
 
 
+class Asked(NamedTuple):
+    """A query as it meets the keys: the score is q · k, or with a vector v vᵀ tanh(q + k)."""
+
+    query: Tensor  # [batch, time, key]
+    vector: Tensor | None = None  # [key]
+
+
 class Attended(NamedTuple):
     """What a query saw."""
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unrolled.base.errors import SettingsError
 from unrolled.layers.attention.base import ATTENTIONS, Attention
 from unrolled.layers.attention.coverage import CoveragePart
-from unrolled.layers.attention.memory import Memory
+from unrolled.layers.attention.memory import Asked, Memory
 from unrolled.layers.attention.normalisers import NormaliserPart
 from unrolled.layers.attention.reach import ReachPart
 
@@ -41,6 +41,9 @@ class Dot(Attention):
         size = _same("dot", query_size, memory_size)
         super().__init__(query_size, memory_size, size, reach=reach, normaliser=normaliser, coverage=coverage)
 
+    def asks(self, query: Tensor) -> Asked:
+        return Asked(query)
+
     def score(self, query: Tensor, memory: Memory) -> Tensor:
         return torch.bmm(query, memory.keys.transpose(1, 2))
 
@@ -62,8 +65,11 @@ class ScaledDot(Attention):
         size = _same("scaled_dot", query_size, memory_size)
         super().__init__(query_size, memory_size, size, reach=reach, normaliser=normaliser, coverage=coverage)
 
+    def asks(self, query: Tensor) -> Asked:
+        return Asked(query * (1 / math.sqrt(self.query_size)))
+
     def score(self, query: Tensor, memory: Memory) -> Tensor:
-        return torch.bmm(query * (1 / math.sqrt(self.query_size)), memory.keys.transpose(1, 2))
+        return torch.bmm(self.asks(query).query, memory.keys.transpose(1, 2))
 
 
 @ATTENTIONS.register("bilinear")
@@ -86,6 +92,9 @@ class Bilinear(Attention):
 
     def keys(self, encoded: Tensor) -> Tensor:
         return nn.functional.linear(encoded, self.weight)
+
+    def asks(self, query: Tensor) -> Asked:
+        return Asked(query)
 
     def score(self, query: Tensor, memory: Memory) -> Tensor:
         return torch.bmm(query, memory.keys.transpose(1, 2))

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unrolled.base.errors import SettingsError
 from unrolled.layers.cells.base import CELLS, Cell, Initialisation, State
+from unrolled.layers.kernels import steps
 
 
 @CELLS.register("elman")
@@ -38,4 +39,4 @@ class Elman(Cell):
 
     def move(self, projected: Tensor, state: State, seen: Tensor | None) -> State:
         total = self.add_past(projected, state[0], seen, self.rows("hidden"))
-        return (total.tanh() if self.activation == "tanh" else total.relu(),)
+        return (steps.tanh(total) if self.activation == "tanh" else total.relu(),)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
 from unrolled.layers.cells.base import CELLS, Cell, Initialisation, State
+from unrolled.layers.kernels import steps
 
 
 @CELLS.register("gru")
@@ -78,10 +79,23 @@ class GRU(Cell):
         n = self.hidden_size
         gates, own = slice(0, 2 * n), slice(2 * n, 3 * n)
         both, candidate = projected.split((2 * n, n), 1)
-        update, reset = self.add_past(both, h, seen, gates).sigmoid().chunk(2, 1)
+        total = self.add_past(both, h, seen, gates)
+        if steps.plain(total, h):
+            return (self._step(total, candidate, h, seen),)
+        update, reset = total.sigmoid().chunk(2, 1)
         if self.reset == "before":
             candidate = self.add_past(candidate, reset * h.to(reset.dtype), seen, own)
         else:
             inside = self.bias[own].to(reset.dtype).expand_as(candidate)
             candidate = torch.addcmul(candidate, reset, self.add_past(inside, h, seen, own))
         return (torch.lerp(h, candidate.tanh().to(h.dtype), update.to(h.dtype)),)
+
+    def _step(self, total: Tensor, candidate: Tensor, h: Tensor, seen: Tensor | None) -> Tensor:
+        """`move` in a search, from the total of update and reset gate [batch, 2 * hidden] and the candidate's W x."""
+        own = self.rows("candidate")
+        if self.reset == "before":
+            candidate = self.add_past(candidate, steps.gru_gates(total, h), seen, own)
+        else:
+            inside = self.add_past(self.bias[own].expand_as(candidate), h, seen, own)
+            candidate = candidate + steps.gru_gates(total, inside)
+        return steps.gru_update(total, candidate, h)

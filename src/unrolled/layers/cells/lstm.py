@@ -12,6 +12,7 @@ from torch.nn import functional
 from unrolled.base.errors import SettingsError
 from unrolled.layers.cells.base import CELLS, Cell, Initialisation, State
 from unrolled.layers.cells.norm import normalise
+from unrolled.layers.kernels import steps
 
 Peephole = Literal["none", "diagonal", "full", True, False]
 
@@ -108,6 +109,8 @@ class LSTM(Cell):
         h, memory = state
         n = self.hidden_size
         total = self.add_past(projected, h, seen, slice(None))
+        if self.bare and steps.plain(total, memory):
+            return steps.lstm(total, memory)
         early, candidate, show = total.split((total.shape[1] - 2 * n, n, n), 1)
         early = self._peep(early, memory, slice(0, -1)).sigmoid()
         if self.coupled:

@@ -59,7 +59,8 @@ class Way(NamedTuple):
 
         kept = torch.bfloat16 if precision == "bfloat16" else torch.float32
         if precision == "bfloat16" and compiled.tiles_found():
-            return Way(torch.bfloat16, kept, compiled.PAIR, MOST_ROWS)
+            most = ANY if compiled.library_lags(torch.bfloat16) else MOST_ROWS
+            return Way(torch.bfloat16, kept, compiled.PAIR, most)
         most = ANY if compiled.library_lags(torch.float32) else vectors.MOST_ROWS // torch.get_num_threads()
         return Way(torch.float32, kept, compiled.SIDE, most)
 
@@ -102,8 +103,8 @@ class TiledWeight(Tensor):
             if func is functional.linear and _ours(args[1], args[0], bias, turned=False):
                 return args[1].product(args[0], bias)
             if func in (torch.mm, torch.addmm) and _ours(args[-1], args[-2], None, turned=True):
-                product = args[-1].view_of(turned=False).product(args[-2], None)
-                return product if func is torch.mm else product.add_(args[0])
+                weight = args[-1].view_of(turned=False)
+                return weight.product(args[-2]) if func is torch.mm else weight.added(args[0], args[-2])
             if func in SEEN:
                 found = SEEN[func](*args)
                 if found is not None:
@@ -129,20 +130,38 @@ class TiledWeight(Tensor):
         """Whether compiled loops may multiply with it as it is laid out: weightᵀ, in the type of their products."""
         return self.turned and self.kind is self.way.given and self.width % self.way.columns == 0
 
-    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+    def product(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [..., inner] · weightᵀ + bias → [..., width], float32."""
+        *outer, size = x.shape
+        whole = None if bias is None else self._filled(bias, self.laid_out().width)
+        out = self._multiplied(x.reshape(x.numel() // size, size), 0 if whole is None else whole.data_ptr())
+        return out.contiguous() if len(outer) == 1 else out.reshape(*outer, self.width)
+
+    def rows(self, x: Tensor, bias: Tensor) -> Tensor:
+        """`product` of x [rows, inner], rows perhaps further apart than they are wide: wide ones cost less so."""
+        if not _ours(self, x, bias, turned=False) or x.dim() != 2:
+            return functional.linear(x, self, bias)
+        return self._multiplied(x, self._filled(bias, self.laid_out().width).data_ptr())
+
+    def added(self, total: Tensor, x: Tensor) -> Tensor:
+        """total [rows, width] + x [rows, inner] · weightᵀ → a tensor of its own, float32."""
+        tiles = self.laid_out()
+        wide = total.dim() == 2 and total.shape == (len(x), tiles.width) and total.stride(1) == 1
+        if not wide or type(total) is not Tensor or total.dtype is not torch.float32:
+            return self.product(x).add_(total)
+        return self._multiplied(x, total.data_ptr(), total.stride(0))
+
+    def _multiplied(self, x: Tensor, first: int, apart: int = 0) -> Tensor:
+        """x [rows, inner] · weightᵀ and what stands at the address ``first``, there rows ``apart`` numbers apart.
+
+        Of a width that is filled up the rows lie further apart than they are wide.
+        """
         from unrolled.layers.kernels.compiled.arrays import multiply_at
 
         tiles = self.laid_out()
-        *outer, size = x.shape
-        rows, width, filled = x.numel() // size, self.width, tiles.width
-        given = x.to(self.way.given).reshape(rows, size)
-        out = given.new_empty(rows, filled, dtype=torch.float32)
-        whole = None if bias is None else self._filled(bias, filled)
-        multiply_at(given, tiles, out, 0 if whole is None else whole.data_ptr())
-        if filled > width:
-            out = out[:, :width].contiguous()
-        return out if len(outer) == 1 else out.view(*outer, width)
+        given = x.to(self.way.given)
+        out = multiply_at(given, tiles, given.new_empty(len(x), tiles.width, dtype=torch.float32), first, apart)
+        return out if tiles.width == self.width else out[:, : self.width]
 
     def laid_out(self) -> Any:
         """The weight's tiles or panels, or those of weightᵀ's weight, of a width that is filled up with zeros."""

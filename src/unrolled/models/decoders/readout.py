@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import SettingsError
+from unrolled.layers.kernels import steps
 from unrolled.layers.kernels.choose import product_type
 from unrolled.layers.kernels.deferred import Deferred
 
@@ -48,5 +49,5 @@ class Readout(nn.Module):
         joined = torch.cat([part.to(product) for part in parts], dim=-1)
         mixed = self.mix(joined) if held is None else held.product(joined) + self.mix.bias
         if self.kind == "tanh":
-            return torch.tanh(mixed)
+            return steps.tanh(mixed)
         return mixed.unflatten(-1, (self.output_size, 2)).amax(dim=-1)

@@ -49,10 +49,14 @@ def read(logits: Any, bias: Any, work: Any) -> None:
 
 @row_function
 def maximum(work: Any, lanes: Any) -> Any:
-    """The largest number; ``lanes`` hold those of every 64th, so that eight are compared at once."""
+    """The largest number; ``lanes`` get those of every 64th of whole blocks, so that many are compared at once.
+
+    Of fewer than 64 numbers all lanes are the first.
+    """
     whole = len(work) // LANES * LANES
-    lanes[:] = work[0]
-    for start in range(0, whole, LANES):
+    for lane in range(LANES):
+        lanes[lane] = work[lane if whole else 0]
+    for start in range(LANES, whole, LANES):
         for lane in range(LANES):
             x = work[start + lane]
             lanes[lane] = x if x > lanes[lane] else lanes[lane]

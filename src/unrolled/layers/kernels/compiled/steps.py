@@ -1,0 +1,142 @@
+"""What a model that steps does to the rows of one step, without a graph: a cell's equations, an attention's look.
+
+A search asks for a step of few rows at a time, so these are called by their address: to take arrays apart costs more
+than the work. All numbers are float32 and lie side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray, njit, types
+
+from unrolled.layers.kernels.compiled.additive import add_times
+from unrolled.layers.kernels.compiled.functions import FAST, c_function, row_function, summing
+from unrolled.layers.kernels.compiled.lstm import remember, show
+from unrolled.layers.kernels.compiled.scalars import F, exp, sigmoid, tanh
+
+_made = njit(fastmath=FAST, error_model="numpy", forceinline=True)
+
+
+@_made
+def _matrix(at: Any, rows: int, width: int) -> Any:
+    return carray(at, (rows, width), np.float32)
+
+
+def _signature(sizes: int, tensors: int) -> Any:
+    return types.void(*[types.intp] * sizes, *[types.voidptr] * tensors)
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+def _squash(count: int, x: Any, out: Any) -> None:
+    """out = tanh x."""
+    given, made = carray(x, (count,), np.float32), carray(out, (count,), np.float32)
+    for j in range(count):
+        made[j] = tanh(given[j])
+
+
+def _lstm(rows: int, n: int, total: Any, memory: Any, made: Any, output: Any) -> None:
+    """C' and h from the LSTM's totals [rows, 4n], which become its gates, and from C."""
+    totals, old = _matrix(total, rows, 4 * n), _matrix(memory, rows, n)
+    new, h, squashed = _matrix(made, rows, n), _matrix(output, rows, n), np.empty(n, np.float32)
+    for row in range(rows):
+        remember(totals[row], old[row], new[row], None, None)
+        show(totals[row, 3 * n :], new[row], squashed, h[row], None, None)
+
+
+def _gates(rows: int, n: int, total: Any, hidden: Any, past: Any) -> None:
+    """σ of the GRU's totals of update and reset gate [rows, 2n], in their place, and r * h."""
+    totals, old, seen = _matrix(total, rows, 2 * n), _matrix(hidden, rows, n), _matrix(past, rows, n)
+    for row in range(rows):
+        _open(totals[row])
+        _times(totals[row, n:], old[row], seen[row])
+
+
+def _update(rows: int, n: int, gates: Any, candidate: Any, hidden: Any, new: Any) -> None:
+    """h' = h + z (tanh(candidate) - h)."""
+    both, told = _matrix(gates, rows, 2 * n), _matrix(candidate, rows, n)
+    old, made = _matrix(hidden, rows, n), _matrix(new, rows, n)
+    for row in range(rows):
+        _mix(both[row], told[row], old[row], made[row])
+
+
+@row_function
+def _open(total: Any) -> None:
+    for j in range(len(total)):
+        total[j] = sigmoid(total[j])
+
+
+@row_function
+def _times(x: Any, y: Any, out: Any) -> None:
+    for j in range(len(out)):
+        out[j] = x[j] * y[j]
+
+
+@row_function
+def _mix(gates: Any, candidate: Any, old: Any, new: Any) -> None:
+    for j in range(len(new)):
+        new[j] = old[j] + gates[j] * (tanh(candidate[j]) - old[j])
+
+
+# --- attention --------------------------------------------------------------------------------------------------------
+
+
+def _look(
+    rows: int, places: int, size: int, width: int, hidden: int,
+    query: Any, keys: Any, values: Any, mask: Any, vector: Any, weights: Any, context: Any,
+) -> None:  # fmt: skip
+    """α = softmax_j(e_j) over the places of a row that are real, and c = Σ_j α_j v_j, for one query a row.
+
+    e_j is q · k_j, or of a ``hidden`` layer, which is not 0 then, vᵀ tanh(q + k_j) with the ``vector`` v. Places whose
+    weight is 0 are not read.
+    """
+    asked, real = _matrix(query, rows, size), carray(mask, (rows, places), np.uint8)
+    key, value = carray(keys, (rows, places, size), np.float32), carray(values, (rows, places, width), np.float32)
+    shares, read = _matrix(weights, rows, places), _matrix(context, rows, width)
+    last = carray(vector, (hidden,), np.float32)
+    for row in range(rows):
+        largest = F(-np.inf)
+        for place in range(places):
+            score = F(-np.inf)
+            if real[row, place]:
+                if hidden:
+                    score = _dot_hidden(asked[row], key[row, place], last)
+                else:
+                    score = _dot(asked[row], key[row, place])
+            shares[row, place] = score
+            largest = max(largest, score)
+        norm = F(0)
+        for place in range(places):
+            shares[row, place] = exp(shares[row, place] - largest) if real[row, place] else F(0)
+            norm += shares[row, place]
+        read[row, :] = 0
+        for place in range(places):
+            shares[row, place] /= norm
+            if shares[row, place] != 0:
+                add_times(read[row], value[row, place], shares[row, place])
+
+
+@summing
+def _dot(x: Any, y: Any) -> Any:
+    total = F(0)
+    for j in range(len(x)):
+        total += x[j] * y[j]
+    return total
+
+
+@summing
+def _dot_hidden(x: Any, y: Any, vector: Any) -> Any:
+    total = F(0)
+    for j in range(len(x)):
+        total += vector[j] * tanh(x[j] + y[j])
+    return total
+
+
+squash = c_function(_squash, _signature(1, 2)).ctypes
+lstm = c_function(_lstm, _signature(2, 4)).ctypes
+gates = c_function(_gates, _signature(2, 3)).ctypes
+update = c_function(_update, _signature(2, 4)).ctypes
+look = c_function(_look, _signature(5, 7)).ctypes

@@ -1,0 +1,81 @@
+"""The work of one step of a search beside its products, by compiled code where the tensors are of the plain kind.
+
+Each function but `tanh` wants what `plain` says; its caller has the same in torch's words for all other tensors.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.layers.kernels.compiled import product_found
+
+
+def plain(*tensors: Tensor) -> bool:
+    """Whether compiled code may work on them: in inference mode, float32 on a processor, their numbers side by side."""
+    return torch.is_inference_mode_enabled() and all(map(_whole, tensors)) and product_found(torch.float32)
+
+
+def _whole(tensor: Tensor) -> bool:
+    return (
+        type(tensor) is Tensor
+        and tensor.dtype is torch.float32
+        and tensor.device.type == "cpu"
+        and tensor.is_contiguous()
+        and tensor.numel() > 0
+    )
+
+
+def tanh(x: Tensor) -> Tensor:
+    """tanh x, of any shape and kind."""
+    if not plain(x):
+        return torch.tanh(x)
+    from unrolled.layers.kernels.compiled import steps
+
+    out = torch.empty_like(x)
+    steps.squash(x.numel(), x.data_ptr(), out.data_ptr())
+    return out
+
+
+def lstm(total: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+    """h and C' [rows, n] from the totals of i, f, g and o [rows, 4n], which are overwritten, and C [rows, n]."""
+    from unrolled.layers.kernels.compiled import steps
+
+    made, output = torch.empty_like(memory), torch.empty_like(memory)
+    at = (total.data_ptr(), memory.data_ptr(), made.data_ptr(), output.data_ptr())
+    steps.lstm(*memory.shape, *at)
+    return output, made
+
+
+def gru_gates(total: Tensor, h: Tensor) -> Tensor:
+    """r * h [rows, n]; the totals of z and r [rows, 2n] become the gates."""
+    from unrolled.layers.kernels.compiled import steps
+
+    past = torch.empty_like(h)
+    steps.gates(*h.shape, total.data_ptr(), h.data_ptr(), past.data_ptr())
+    return past
+
+
+def gru_update(gates: Tensor, candidate: Tensor, h: Tensor) -> Tensor:
+    """h' = h + z (tanh(candidate) - h), [rows, n]."""
+    from unrolled.layers.kernels.compiled import steps
+
+    new = torch.empty_like(h)
+    steps.update(*h.shape, gates.data_ptr(), candidate.data_ptr(), h.data_ptr(), new.data_ptr())
+    return new
+
+
+def look(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, vector: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Weights [rows, places] and context [rows, width] of one query a row [rows, size].
+
+    α = softmax_j(q · k_j), or with a ``vector`` v of vᵀ tanh(q + k_j), over the places where ``mask`` is true; keys
+    [rows, places, size], values [rows, places, width]. Every row has a real place.
+    """
+    from unrolled.layers.kernels.compiled import steps
+
+    weights, context = query.new_empty(mask.shape), query.new_empty(len(query), values.shape[2])
+    hidden, last = (0, 0) if vector is None else (len(vector), vector.data_ptr())
+    sizes = (*keys.shape, values.shape[2], hidden)
+    inputs = (query.data_ptr(), keys.data_ptr(), values.data_ptr(), mask.data_ptr(), last)
+    steps.look(*sizes, *inputs, weights.data_ptr(), context.data_ptr())
+    return weights, context
