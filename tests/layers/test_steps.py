@@ -194,3 +194,10 @@ def test_a_product_is_added_to_what_is_there(rows, width, shape):
     found = torch.addmm(total, x, laid.t()) if shape != "double" else laid.added(total, x)
     torch.testing.assert_close(found, (x @ weight.t() + total).float(), rtol=1e-5, atol=2e-5)
     assert torch.equal(total, kept)
+
+
+def test_a_product_of_rows_that_lie_turned():
+    weight, x = torch.randn(40, 64), torch.randn(64, 5).t()
+    laid, bias = TiledWeight.of(weight, "float32"), torch.randn(40)
+    for found in (functional.linear(x, laid, bias), laid.rows(x, bias)):
+        torch.testing.assert_close(found, functional.linear(x, weight, bias), rtol=1e-5, atol=2e-5)

@@ -74,8 +74,12 @@ class TorchStepper:
     @contextmanager
     def _plainly(self, *, half: bool) -> Iterator[None]:
         """Without gradients; ``half``: with torch's products in bfloat16."""
-        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
-            yield
+        with torch.inference_mode():
+            if half or torch.is_autocast_enabled(self.device.type):
+                with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
+                    yield
+            else:
+                yield
 
 
 def lays_out(device: torch.device, precision: Precision) -> bool:

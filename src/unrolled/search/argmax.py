@@ -8,6 +8,8 @@ from unrolled.search.frontier import Frontier, Offer
 from unrolled.search.searcher import PathSearcher
 from unrolled.search.settings import SEARCHERS
 
+NONE = np.iinfo(np.int64).max
+
 
 @SEARCHERS.register("argmax")
 class Argmax(PathSearcher):
@@ -20,4 +22,4 @@ class Argmax(PathSearcher):
 
     def choose(self, offer: Offer, frontier: Frontier) -> np.ndarray:  # noqa: ARG002
         best = offer.scores == offer.scores.max(axis=1, keepdims=True)
-        return np.where(best, offer.ids, np.iinfo(np.int64).max).argmin(axis=1)
+        return np.where(best, offer.ids, NONE).argmin(axis=1)

@@ -121,8 +121,9 @@ class Frontier:
         self._looked = self._covered + weights
 
     def _check(self, scores: np.ndarray) -> None:
-        wrong = np.isnan(scores).any(axis=1)
+        wrong = np.isnan(scores)
         if wrong.any():
+            wrong = wrong.any(axis=1)
             line = self.sentences.numbers[self.sentence[wrong.argmax()]] + 1
             raise UnrolledError(
                 f"search: at symbol {self.step + 1} of sentence {line} the model's log-probabilities are not numbers. "

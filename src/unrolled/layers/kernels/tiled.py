@@ -132,10 +132,12 @@ class TiledWeight(Tensor):
 
     def product(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [..., inner] · weightᵀ + bias → [..., width], float32."""
-        *outer, size = x.shape
         whole = None if bias is None else self._filled(bias, self.laid_out().width)
-        out = self._multiplied(x.reshape(x.numel() // size, size), 0 if whole is None else whole.data_ptr())
-        return out.contiguous() if len(outer) == 1 else out.reshape(*outer, self.width)
+        first = 0 if whole is None else whole.data_ptr()
+        if x.dim() == 2:
+            return self._multiplied(x, first).contiguous()
+        *outer, size = x.shape
+        return self._multiplied(x.reshape(x.numel() // size, size), first).reshape(*outer, self.width)
 
     def rows(self, x: Tensor, bias: Tensor) -> Tensor:
         """`product` of x [rows, inner], rows perhaps further apart than they are wide: wide ones cost less so."""
@@ -160,6 +162,7 @@ class TiledWeight(Tensor):
 
         tiles = self.laid_out()
         given = x.to(self.way.given)
+        given = given if given.stride(1) == 1 else given.contiguous()
         out = multiply_at(given, tiles, given.new_empty(len(x), tiles.width, dtype=torch.float32), first, apart)
         return out if tiles.width == self.width else out[:, : self.width]
 
