@@ -1,5 +1,6 @@
 """What many tests share: the command line called in this process, and one small model trained once."""
 
+import os
 import random
 import sys
 from collections.abc import Callable
@@ -8,9 +9,13 @@ from typing import NamedTuple
 
 import hypothesis
 import pytest
+import torch
 
 hypothesis.settings.register_profile("unrolled", deadline=None)  # how long an example takes is the machine's affair
 hypothesis.settings.load_profile("unrolled")
+
+if not torch.cuda.is_available():  # kernels in Triton are then run by its interpreter, before anything loads it
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 SMALL = """
 text: {source: word, target: word}

@@ -76,6 +76,8 @@ class Kernel(abc.ABC):
     """
     compiled: bool = True
     """Whether the loops may be the compiled ones; after `begin`, whether they are."""
+    launched: bool = False
+    """Whether the loops are those of kernels/launched/, on a GPU."""
 
     def __init__(self, counts: list[int]) -> None:
         self.counts = counts

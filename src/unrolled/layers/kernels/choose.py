@@ -10,7 +10,7 @@ from torch import Tensor
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman, State
 from unrolled.layers.cells.checks import product_type
-from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels import compiled, launched
 from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, WholeSequence
 from unrolled.layers.kernels.elman import ElmanKernel
 from unrolled.layers.kernels.fused import fusable, fused_packed, fused_padded
@@ -20,22 +20,25 @@ from unrolled.layers.kernels.order import Order
 from unrolled.layers.kernels.plain import plain
 from unrolled.layers.kernels.tiled import TiledWeight
 
-Path = Literal["plain", "whole", "compiled", "padded", "packed"]
+Path = Literal["plain", "whole", "compiled", "launched", "padded", "packed"]
 
 
 def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     """The fastest path for this cell, input and device.
 
     ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where there is no padding and our loop has no tiles. ``compiled``: our
-    own loop with a hand-written backward, for every cell and option, as machine code. ``whole``: the same loop as calls
-    of torch, on other devices and where torch brings no product that compiled code could call. ``plain``: the loop as
-    written, for a cell of someone's own. No choice hangs on a number of the input but its lengths.
+    own loop with a hand-written backward, for every cell and option, as machine code. ``launched``: the same in Triton,
+    for most of the cells that cuDNN lacks. ``whole``: the same loop as calls of torch, on other devices and where torch
+    brings no product that compiled code could call. ``plain``: the loop as written, for a cell of someone's own. No
+    choice hangs on a number of the input but its lengths.
     """
     if whole_kernel(cell, order.counts) is None:
         return "plain"
     dtype = product_type(x)
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():
         return "packed"
+    if x.is_cuda and launched.worthwhile(cell, dtype) and launched.trusted(x.device):
+        return "launched"
     on_processor = x.device.type == "cpu" and torch.backends.mkldnn.is_available() and dtype is not torch.float64
     in_loops = compiled.possible(cell.hidden_weight) and compiled.product_found(dtype)
     in_tiles = in_loops and compiled.tiles_worthwhile(cell.hidden_weight.shape, dtype, len(order.counts))
@@ -46,6 +49,9 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
         return "compiled"
     return "whole"
 
+
+BY_KERNEL = ("whole", "compiled", "launched")
+"""The paths that run a `Kernel`."""
 
 PADDED_FROM_ROWS = 16
 """Rows from which oneDNN's LSTM is faster than a compiled loop where all are equally long (benchmarks.recurrent)."""
@@ -66,11 +72,11 @@ def run(cell: Cell, x: Tensor, order: Order, state: State | None, path: Path | N
     work = torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
     like = x.new_empty(0, dtype=work)
     noise = cell.draw(order.batch, like, symbols=order.size)
-    if state is None and (path not in ("whole", "compiled") or noise.kept):
+    if state is None and (path not in BY_KERNEL or noise.kept):
         state = cell.initial(order.batch, like)
     kernel = whole_kernel(cell, order.counts)
-    if path in ("whole", "compiled") and kernel is not None:
-        kernel.noise, kernel.compiled = noise, path == "compiled"
+    if path in BY_KERNEL and kernel is not None:
+        kernel.noise, kernel.compiled, kernel.launched = noise, path == "compiled", path == "launched"
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
         inner = step_type(cell, x, order, path)
         bias = cell.biases()[1].to(inner) if has_inner_bias(cell) else None
@@ -96,6 +102,8 @@ def possible(cell: Cell) -> list[Path]:
         paths.append("whole")
         if compiled.possible(cell.hidden_weight):
             paths.append("compiled")
+        if launched.possible(cell):
+            paths.append("launched")
     if type(cell) is LSTM and cell.bare:
         paths.append("padded")
     if fusable(cell):

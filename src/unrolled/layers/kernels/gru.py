@@ -29,7 +29,11 @@ class GRUKernel(Kernel):
         self.first = projected.new_zeros(self.counts[0], n) if state is None else state[0].contiguous()
         self.zone = Zone(self, self.noise.kept[0]) if self.noise.kept else None
         self._put_together()
-        if self.compiled:
+        if self.launched:
+            from unrolled.layers.kernels.launched import gru as launched
+
+            self.loop = launched.forward(self)
+        elif self.compiled:
             self._forward_compiled()
         else:
             self._forward()
@@ -39,7 +43,12 @@ class GRUKernel(Kernel):
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
         self.grad = self.empty(self.columns * self.size, self.weight.dtype)
         hidden = grad_ends[0].contiguous()
-        (self._backward_compiled if self.compiled else self._backward)(grad_output, hidden)
+        if self.launched:
+            from unrolled.layers.kernels.launched import gru as launched
+
+            launched.backward(self, self.loop, grad_output.contiguous(), hidden)
+        else:
+            (self._backward_compiled if self.compiled else self._backward)(grad_output, hidden)
         return self.of_total(self.grad), (hidden,)
 
     @abc.abstractmethod

@@ -41,7 +41,12 @@ class LSTMKernel(Kernel):
         self.read = self.output if self.extras.projection is None else self.empty(n, self.weight.dtype)
         self.first_hidden = None if state is None else self.operand(state[0]).contiguous()
         self.first_memory = self.made.new_zeros(self.counts[0], n) if state is None else state[1].contiguous()
-        (self._forward_compiled if self.compiled else self._forward)()
+        if self.launched:
+            from unrolled.layers.kernels.launched import lstm as launched
+
+            self.loop = launched.forward(self)
+        else:
+            (self._forward_compiled if self.compiled else self._forward)()
         return self.output, (self.last(self.output), self.last(self.memory))
 
     def _forward(self) -> None:
@@ -146,7 +151,12 @@ class LSTMKernel(Kernel):
         self.grad = self.empty(self.gates * self.size, self.weight.dtype)
         self.grad_output = None if self.extras.projection is None else self.empty(self.output_size, self.weight.dtype)
         ends = (grad_ends[0].contiguous(), grad_ends[1].contiguous())
-        (self._backward_compiled if self.compiled else self._backward)(grad_output, ends)
+        if self.launched:
+            from unrolled.layers.kernels.launched import lstm as launched
+
+            launched.backward(self, self.loop, grad_output.contiguous(), *ends)
+        else:
+            (self._backward_compiled if self.compiled else self._backward)(grad_output, ends)
         return self.grad, ends
 
     def _backward_compiled(self, grad_output: Tensor, grad_ends: State) -> None:
