@@ -13,7 +13,19 @@ from pathlib import Path
 from typing import Any
 
 NAMES = (
-    *("recurrent", "products", "training", "loss", "floor", "decoding", "word2vec", "peers", "memory", "linear"),
+    *(
+        "recurrent",
+        "products",
+        "steps",
+        "training",
+        "loss",
+        "floor",
+        "decoding",
+        "word2vec",
+        "peers",
+        "memory",
+        "linear",
+    ),
     "startup",
 )
 RESULTS = Path(__file__).parent / "RESULTS.md"

@@ -127,6 +127,13 @@ def test_a_look_is_that_of_torch(called):
     assert called == ["look"]
 
 
+@given(rows=st.integers(1, 5), places=st.integers(1, 9), size=st.integers(1, 40))
+@settings(deadline=None, max_examples=20)
+def test_an_additive_score(rows, places, size):
+    query, keys, vector = torch.randn(rows, size), torch.randn(rows, places, size), torch.randn(size)
+    close([steps.additive_score(query, keys, vector)], [(query.unsqueeze(1) + keys).tanh() @ vector])
+
+
 @pytest.mark.parametrize("extra", [{"coverage": "neural"}, {"reach": "local_m"}, {"normaliser": "sparsemax"}])
 def test_a_look_with_other_parts_is_theirs(extra):
     attention = ATTENTIONS.build({"kind": "bilinear", **extra}, 6, 5).eval()

@@ -1,6 +1,6 @@
 """The work of one step of a search beside its products, by compiled code where the tensors are of the plain kind.
 
-Each function but `tanh` wants what `plain` says; its caller has the same in torch's words for all other tensors.
+Each function but `tanh` wants what `plain` says, or more; its caller has the same in torch's words for other tensors.
 """
 
 from __future__ import annotations
@@ -63,6 +63,18 @@ def gru_update(gates: Tensor, candidate: Tensor, h: Tensor) -> Tensor:
     new = torch.empty_like(h)
     steps.update(*h.shape, gates.data_ptr(), candidate.data_ptr(), h.data_ptr(), new.data_ptr())
     return new
+
+
+def additive_score(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
+    """e_j = vᵀ tanh(q + k_j), [rows, places], of one query a row [rows, size] and keys [rows, places, size].
+
+    All float32 on a processor, numbers side by side; without a graph.
+    """
+    from unrolled.layers.kernels.compiled import steps
+
+    scores = keys.new_empty(keys.shape[:2])
+    steps.score(*keys.shape, query.data_ptr(), keys.data_ptr(), vector.data_ptr(), scores.data_ptr())
+    return scores
 
 
 def look(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, vector: Tensor | None) -> tuple[Tensor, Tensor]:

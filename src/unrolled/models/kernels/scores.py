@@ -11,6 +11,7 @@ from unrolled.layers import Attention
 from unrolled.layers.attention import Additive, Bilinear, Dot, ScaledDot
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.repeated import Repeated
+from unrolled.layers.kernels.steps import additive_score
 
 
 class HandScore(ABC):
@@ -78,6 +79,8 @@ class HandAdditive(HandScore):
 
     def forward(self, step: int, query: Tensor, /) -> Tensor:
         self.asked[step] = self.product.times(query, self.nothing).unsqueeze(1)
+        if self.compiled and self.keys.dtype is torch.float32:
+            return additive_score(self.asked[step], self.keys, self.vector)
         return self._hidden(step) @ self.vector
 
     def backward(self, step: int, gradient: Tensor, /) -> Tensor:

@@ -119,6 +119,15 @@ def _look(
                 add_times(read[row], value[row, place], shares[row, place])
 
 
+def _score(rows: int, places: int, size: int, query: Any, keys: Any, vector: Any, scores: Any) -> None:
+    """e_j = vᵀ tanh(q + k_j) of all places, for one query a row."""
+    asked, key = _matrix(query, rows, size), carray(keys, (rows, places, size), np.float32)
+    last, found = carray(vector, (size,), np.float32), _matrix(scores, rows, places)
+    for row in range(rows):
+        for place in range(places):
+            found[row, place] = _dot_hidden(asked[row], key[row, place], last)
+
+
 @summing
 def _dot(x: Any, y: Any) -> Any:
     total = F(0)
@@ -139,4 +148,5 @@ squash = c_function(_squash, _signature(1, 2)).ctypes
 lstm = c_function(_lstm, _signature(2, 4)).ctypes
 gates = c_function(_gates, _signature(2, 3)).ctypes
 update = c_function(_update, _signature(2, 4)).ctypes
+score = c_function(_score, _signature(3, 4)).ctypes
 look = c_function(_look, _signature(5, 7)).ctypes
