@@ -134,6 +134,19 @@ def test_an_additive_score(rows, places, size):
     close([steps.additive_score(query, keys, vector)], [(query.unsqueeze(1) + keys).tanh() @ vector])
 
 
+@given(rows=st.integers(1, 5), places=st.integers(1, 9), size=st.integers(1, 40), double=st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_what_is_read_by_weights_and_what_meets_a_vector(rows, places, size, double):
+    values, weights, vectors = torch.randn(rows, places, size), torch.randn(rows, places), torch.randn(rows, size)
+    weights[:, 0] = 0
+    if double:
+        values, weights, vectors = values.double(), weights.double(), vectors.double()
+    close([steps.read(weights, values)], [torch.einsum("rp,rps->rs", weights, values)])
+    close([steps.meet(values, vectors)], [torch.einsum("rps,rs->rp", values, vectors)])
+    strided = torch.randn(places, rows, size, dtype=values.dtype).transpose(0, 1)
+    close([steps.read(weights, strided)], [torch.einsum("rp,rps->rs", weights, strided)])
+
+
 @pytest.mark.parametrize("extra", [{"coverage": "neural"}, {"reach": "local_m"}, {"normaliser": "sparsemax"}])
 def test_a_look_with_other_parts_is_theirs(extra):
     attention = ATTENTIONS.build({"kind": "bilinear", **extra}, 6, 5).eval()

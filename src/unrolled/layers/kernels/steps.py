@@ -65,6 +65,28 @@ def gru_update(gates: Tensor, candidate: Tensor, h: Tensor) -> Tensor:
     return new
 
 
+def read(weights: Tensor, values: Tensor) -> Tensor:
+    """Σ_j α_j v_j, [rows, width], of weights [rows, places] and values [rows, places, width], of any kind; no graph."""
+    if not (_whole(weights) and _whole(values) and product_found(torch.float32)):
+        return torch.bmm(weights.unsqueeze(1), values).squeeze(1)
+    from unrolled.layers.kernels.compiled import steps
+
+    context = values.new_empty(len(values), values.shape[2])
+    steps.read(*values.shape, weights.data_ptr(), values.data_ptr(), context.data_ptr())
+    return context
+
+
+def meet(values: Tensor, vectors: Tensor) -> Tensor:
+    """v_j · x, [rows, places], of values [rows, places, width] and vectors x [rows, width], of any kind; no graph."""
+    if not (_whole(values) and _whole(vectors) and product_found(torch.float32)):
+        return torch.bmm(values, vectors.unsqueeze(2)).squeeze(2)
+    from unrolled.layers.kernels.compiled import steps
+
+    products = values.new_empty(values.shape[:2])
+    steps.meet(*values.shape, values.data_ptr(), vectors.data_ptr(), products.data_ptr())
+    return products
+
+
 def additive_score(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
     """e_j = vᵀ tanh(q + k_j), [rows, places], of one query a row [rows, size] and keys [rows, places, size].
 

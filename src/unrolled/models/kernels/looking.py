@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unrolled.layers.kernels.steps import meet, read
 from unrolled.models.kernels.scores import HandScore
 
 
@@ -23,7 +24,7 @@ class Looking:
         """The context [batch, value] of ``query`` [batch, query], which is in the type of products."""
         scores = self.score.forward(step, query).masked_fill_(self.padding, float("-inf"))
         self.weights[step] = scores.softmax(dim=1)
-        return torch.bmm(self.weights[step].unsqueeze(1), self.values).squeeze(1)
+        return read(self.weights[step], self.values)
 
     def ready(self, of_weights: Tensor | None) -> None:
         """Take the gradient of ``weights``, before ``backward``."""
@@ -33,7 +34,7 @@ class Looking:
     def backward(self, step: int, of_context: Tensor) -> Tensor:
         """The gradient of the query, from that of the context."""
         weights, scores = self.weights[step], self.of_scores[step]
-        looked = torch.bmm(self.values, of_context.unsqueeze(2)).squeeze(2)
+        looked = meet(self.values, of_context)
         if self.of_weights is not None:
             looked += self.of_weights[step]
         torch.mul(weights, looked - (weights * looked).sum(dim=1, keepdim=True), out=scores)

@@ -11,7 +11,7 @@ from unrolled.layers import Attention
 from unrolled.layers.attention import Additive, Bilinear, Dot, ScaledDot
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.repeated import Repeated
-from unrolled.layers.kernels.steps import additive_score
+from unrolled.layers.kernels.steps import additive_score, meet, read
 
 
 class HandScore(ABC):
@@ -47,10 +47,10 @@ class HandProduct(HandScore):
         self.scale = 1.0
 
     def forward(self, _step: int, query: Tensor, /) -> Tensor:
-        return torch.bmm(self.keys, query.to(self.keys.dtype).unsqueeze(2)).squeeze(2).mul_(self.scale)
+        return meet(self.keys, query.to(self.keys.dtype)).mul_(self.scale)
 
     def backward(self, _step: int, gradient: Tensor, /) -> Tensor:
-        return torch.bmm((gradient * self.scale).unsqueeze(1), self.keys).squeeze(1)
+        return read(gradient * self.scale, self.keys)
 
     def gradients(self, queries: Tensor, scores: Tensor, /) -> tuple[Tensor, Tensor | None, Tensor | None]:
         return torch.bmm(scores.permute(1, 2, 0) * self.scale, queries.transpose(0, 1).to(scores.dtype)), None, None

@@ -112,11 +112,35 @@ def _look(
         for place in range(places):
             shares[row, place] = exp(shares[row, place] - largest) if real[row, place] else F(0)
             norm += shares[row, place]
-        read[row, :] = 0
         for place in range(places):
             shares[row, place] /= norm
-            if shares[row, place] != 0:
-                add_times(read[row], value[row, place], shares[row, place])
+        _add_up(shares[row], value[row], read[row])
+
+
+def _read(rows: int, places: int, width: int, weights: Any, values: Any, context: Any) -> None:
+    """c = Σ_j α_j v_j of each row."""
+    shares, value = _matrix(weights, rows, places), carray(values, (rows, places, width), np.float32)
+    found = _matrix(context, rows, width)
+    for row in range(rows):
+        _add_up(shares[row], value[row], found[row])
+
+
+@row_function
+def _add_up(shares: Any, values: Any, context: Any) -> None:
+    """c = Σ_j α_j v_j; what has no share is not read."""
+    context[:] = 0
+    for place in range(len(shares)):
+        if shares[place] != 0:
+            add_times(context, values[place], shares[place])
+
+
+def _meet(rows: int, places: int, width: int, values: Any, vectors: Any, found: Any) -> None:
+    """v_j · x of each row's vector x, at each place."""
+    value, vector = carray(values, (rows, places, width), np.float32), _matrix(vectors, rows, width)
+    products = _matrix(found, rows, places)
+    for row in range(rows):
+        for place in range(places):
+            products[row, place] = _dot(value[row, place], vector[row])
 
 
 def _score(rows: int, places: int, size: int, query: Any, keys: Any, vector: Any, scores: Any) -> None:
@@ -149,4 +173,6 @@ lstm = c_function(_lstm, _signature(2, 4)).ctypes
 gates = c_function(_gates, _signature(2, 3)).ctypes
 update = c_function(_update, _signature(2, 4)).ctypes
 score = c_function(_score, _signature(3, 4)).ctypes
+read = c_function(_read, _signature(3, 3)).ctypes
+meet = c_function(_meet, _signature(3, 3)).ctypes
 look = c_function(_look, _signature(5, 7)).ctypes
