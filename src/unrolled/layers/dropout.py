@@ -5,10 +5,10 @@ from __future__ import annotations
 import abc
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Registry
+from unrolled.layers.draws import dropout, kept
 
 DROPOUTS: Registry[Dropout]
 
@@ -29,7 +29,7 @@ class Dropout(nn.Module, abc.ABC):
 
     def draw(self, rows: int, size: int, like: Tensor) -> Tensor:
         """A factor of each number of ``rows`` vectors [rows, size]: 0 or 1 / (1 - rate)."""
-        return like.new_empty(rows, size).bernoulli_(1 - self.rate).div_(1 - self.rate)
+        return kept((rows, size), 1 - self.rate, like, 1 / (1 - self.rate))
 
     @abc.abstractmethod
     def forward(self, x: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class PlainDropout(Dropout):
         super().__init__(rate)
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.rate, self.training)
+        return dropout(x, self.rate, self.training)
 
 
 @DROPOUTS.register("locked")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding, State
+from unrolled.layers.draws import kept
 from unrolled.models.histories import HISTORIES
 from unrolled.models.ranges import Count, Share
 from unrolled.models.said import Stepped
@@ -159,8 +160,8 @@ class LanguageModel(nn.Module):
         vectors: Tensor = self.embedding(ids) * self.embedding_factor
         if not (self.training and self.embedding_dropout):
             return vectors
-        kept = vectors.new_empty(self.vocabulary_size).bernoulli_(1 - self.embedding_dropout)
-        return vectors * (kept / (1 - self.embedding_dropout))[ids].unsqueeze(2)
+        left = kept((self.vocabulary_size,), 1 - self.embedding_dropout, vectors)
+        return vectors * (left / (1 - self.embedding_dropout))[ids].unsqueeze(2)
 
     def _penalty(self, output: Tensor, hidden: Tensor, mask: Tensor) -> Tensor | None:
         if not (self.training and (self.activation_penalty or self.slowness_penalty)):

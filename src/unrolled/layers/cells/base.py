@@ -14,6 +14,7 @@ from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.registry import Registry
 from unrolled.layers.cells.checks import State, check_state, check_type, whole
 from unrolled.layers.cells.norm import normalise, normalise_groups
+from unrolled.layers.draws import kept
 
 Initialisation = Literal["orthogonal", "uniform"]
 
@@ -151,7 +152,7 @@ class Cell(nn.Module, abc.ABC):
         """
         rate, seen = self.recurrent_dropout, None
         if self.training and rate > 0:
-            seen = like.new_empty(rows, self.output_size).bernoulli_(1 - rate).div_(1 - rate)
+            seen = kept((rows, self.output_size), 1 - rate, like, 1 / (1 - rate))
         return Noise(seen, self.keep(rows if symbols is None else symbols, like))
 
     def keep(self, symbols: int, like: Tensor) -> tuple[Tensor, ...]:
@@ -160,7 +161,7 @@ class Cell(nn.Module, abc.ABC):
             return ()
         if not self.training:
             return tuple(like.new_full((1, 1), self.zoneout).expand(symbols, size) for size in self.state_sizes)
-        return tuple(like.new_empty(symbols, size).bernoulli_(self.zoneout) for size in self.state_sizes)
+        return tuple(kept((symbols, size), self.zoneout, like) for size in self.state_sizes)
 
     @abc.abstractmethod
     def move(self, projected: Tensor, state: State, seen: Tensor | None) -> State:
@@ -180,8 +181,8 @@ class Cell(nn.Module, abc.ABC):
         new = self.move(projected, state, noise.seen)
         if not self.zoneout:
             return new
-        kept = noise.kept or self.keep(len(projected), new[0])
-        mixed = zip(new, state, kept, strict=True)
+        stays = noise.kept or self.keep(len(projected), new[0])
+        mixed = zip(new, state, stays, strict=True)
         return tuple(torch.lerp(fresh, old.to(fresh.dtype), stay.to(fresh.dtype)) for fresh, old, stay in mixed)
 
     def forward(self, x: Tensor, state: State, noise: Noise = SILENCE) -> State:
