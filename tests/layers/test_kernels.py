@@ -98,6 +98,20 @@ def test_a_step_of_few_rows_or_few_weights_is_multiplied_in_float32():
         assert [type_of(8, 64, "compiled"), type_of(9, 64, "compiled")] == [torch.float32, torch.bfloat16]
 
 
+def test_what_is_multiplied_in_pairs_is_in_bfloat16_from_one_row_on(monkeypatch):
+    def type_of(steps, path, size=64):
+        cell = CELLS.build({"kind": "gru", "hidden_size": size}, 2)
+        return choose.step_type(cell, torch.zeros(1), Order(1, steps, [steps], CPU), path)
+
+    monkeypatch.setattr(compiled, "tiles_found", lambda: True)
+    with torch.autocast("cpu", torch.bfloat16):
+        for pairs, wanted in ((True, torch.bfloat16), (False, torch.float32)):
+            monkeypatch.setattr(compiled, "pairs_used", lambda pairs=pairs: pairs)
+            assert type_of(4, "compiled") is wanted
+            assert type_of(4, "whole") is type_of(3, "compiled") is type_of(4, "compiled", 50) is torch.float32
+    assert type_of(4, "compiled") is torch.float32  # no autocast: as it is
+
+
 @pytest.mark.parametrize("path", ["whole", "compiled", "padded"])
 def test_bfloat16_paths_of_the_lstm_stay_near_float32(path):
     torch.manual_seed(4)

@@ -164,11 +164,14 @@ def step_type(cell: Cell, x: Tensor, order: Order, path: Path) -> torch.dtype:
 
     A float32 product takes as long as its operations; a bfloat16 one, however small, as long as laying out its weight
     takes, and from Python a call. So few rows, or there a small weight, go in float32
-    (decisions/0010-what-a-step-costs.md).
+    (decisions/0010-what-a-step-costs.md). A compiled loop that multiplies in pairs (decisions/0036) is faster in
+    bfloat16 from one row on.
     """
     dtype = product_type(x)
-    if isinstance(cell.hidden_weight, TiledWeight):
+    weight, steps = cell.hidden_weight, len(order.counts)
+    in_pairs = path == "compiled" and compiled.pairs_used() and compiled.tiles_worthwhile(weight.shape, dtype, steps)
+    if isinstance(weight, TiledWeight) or in_pairs:
         return dtype
-    rows = order.size / len(order.counts)
-    few = 9 if path == "compiled" else 9 + 1.3e6 / cell.hidden_weight.numel()
+    rows = order.size / steps
+    few = 9 if path == "compiled" else 9 + 1.3e6 / weight.numel()
     return torch.float32 if x.device.type == "cpu" and dtype is torch.bfloat16 and rows < few else dtype
