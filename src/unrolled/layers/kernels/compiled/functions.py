@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 
@@ -42,6 +43,16 @@ def c_function(function: Callable[..., Any], signature: Any) -> Any:
     _keep(compiled)
     compiled.compile()
     return compiled
+
+
+def by_address(function: Callable[..., Any], signature: Any) -> Any:
+    """A `c_function` as Python calls it: where it wants pointers it is given addresses, and nobody looks at arrays."""
+    called = c_function(function, signature).ctypes
+    called.argtypes = [
+        ctypes.c_void_p if isinstance(kind, types.CPointer) else wanted
+        for kind, wanted in zip(signature.args, called.argtypes, strict=True)
+    ]
+    return called
 
 
 def _keep(compiled: Any) -> None:

@@ -10,7 +10,6 @@ No block needs another, so a processor works on many at once, and what a key giv
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import torch
 from numba import carray, types
 
-from unrolled.layers.kernels.compiled.functions import c_function, row_function
+from unrolled.layers.kernels.compiled.functions import by_address, row_function
 from unrolled.layers.kernels.compiled.scalars import F, put, take
 
 L = np.uint64
@@ -92,11 +91,4 @@ def compiled(dtype: torch.dtype) -> tuple[Any, Any]:
     """`draw` and `drop` for addresses of numbers of ``dtype``, as Python calls them."""
     at, value = types.CPointer(KINDS[dtype]), types.float64 if dtype is torch.float64 else types.float32
     told = (types.intp, types.uint64, types.uint32, value)
-    return _by_address(draw, 1, at, *told), _by_address(drop, 2, at, at, *told)
-
-
-def _by_address(function: Any, addresses: int, *kinds: Any) -> Any:
-    """A compiled function whose first arguments are plain numbers to Python."""
-    made = c_function(function, types.void(*kinds)).ctypes
-    made.argtypes = (*[ctypes.c_void_p] * addresses, *made.argtypes[addresses:])
-    return made
+    return by_address(draw, types.void(at, *told)), by_address(drop, types.void(at, at, *told))

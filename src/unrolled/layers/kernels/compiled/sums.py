@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba import carray, types
+from numba.extending import overload
 from torch import Tensor
 
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import BYTES, turn_words, weave_words
-from unrolled.layers.kernels.compiled.blocks import WORD
-from unrolled.layers.kernels.compiled.functions import loop_function
+from unrolled.layers.kernels.compiled.blocks import PAIRS, SINGLE, WORD
+from unrolled.layers.kernels.compiled.functions import by_address, loop_function, row_function
 from unrolled.layers.kernels.compiled.products import SYMBOLS, libraries
-from unrolled.layers.kernels.compiled.tiles import woven
-from unrolled.layers.kernels.compiled.vectors import laid_out, multiply_at
+from unrolled.layers.kernels.compiled.tiles import weave
+from unrolled.layers.kernels.compiled.vectors import Panels, multiply_panels
 
 PORTION = {torch.bfloat16: 1024, torch.float32: 256}
 """Rows that are multiplied at a time: what they are woven into stays in a cache, and shorter sums are exacter."""
@@ -54,30 +56,107 @@ def _ours(out: Tensor, dtype: torch.dtype) -> bool:
 
 
 def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) -> None:
-    """Some rows of both at a time, and of those some columns of the gradient."""
-    if not keep and len(given) == 0:
-        out.zero_()
     width, size = out.shape
-    pairs, portion = given.dtype is torch.bfloat16, PORTION[given.dtype]
-    for start in range(0, len(given), portion):
-        left, right = (_numbers(one[start : start + portion]) for one in (gradient, given))
-        panels = woven(right) if pairs else laid_out(right, False)
-        turned = torch.empty(min(COLUMNS, width), panels.steps, dtype=torch.int32 if pairs else torch.float32)
-        for column in range(0, width, COLUMNS):
-            some = left[:, column : column + COLUMNS]
-            (_turn_pairs if pairs else _turn)(some, turned.numpy())
-            into, below = out.data_ptr() + WORD * size * column, WORD * size
-            first = into if keep or start else 0
-            multiply_at(some.shape[1], turned.data_ptr(), WORD * panels.steps, panels, into, below, first, below)
+    apart = max(gradient.stride(0), width), max(given.stride(0), size)  # of one row alone torch may say less
+    _by_columns(given.dtype)(
+        gradient.data_ptr(), apart[0], given.data_ptr(), apart[1], given.shape[0], width, size, out.data_ptr(), keep,
+        PORTION[given.dtype], COLUMNS,
+    )  # fmt: skip
 
 
-def _numbers(tensor: Tensor) -> Any:
-    tensor = tensor.detach()
-    return (tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor).numpy()
+@cache
+def _by_columns(dtype: torch.dtype) -> Any:
+    word, number = types.CPointer(types.uint16 if dtype is torch.bfloat16 else types.uint32), types.intp
+    told = (word, number, word, number, number, number, number, types.CPointer(types.float32), types.boolean)
+    return by_address(sum_by_columns, types.void(*told, number, number))
+
+
+def sum_by_columns(
+    gradient_at: Any, gradient_apart: int, given_at: Any, given_apart: int, rows: int, width: int, size: int,
+    out_at: Any, keep: bool, portion: int, columns: int,
+) -> None:  # fmt: skip
+    """Some rows of both at a time, and of those some columns of the gradient."""
+    gradient = carray(gradient_at, (rows, gradient_apart))[:, :width]
+    given = carray(given_at, (rows, given_apart))[:, :size]
+    out = carray(out_at, (width, size))
+    if rows == 0 and not keep:
+        out[:] = 0
+    longest = steps_of(given[:portion])
+    panels, turned = room(longest * size), room(longest * min(columns, width))
+    for start in range(0, rows, portion):
+        left, right = gradient[start : start + portion], given[start : start + portion]
+        steps = steps_of(right)
+        laid = panels[: steps * size].reshape(size // SIDE, steps, SIDE)
+        weight = Panels(laid, lay(right, laid), laid.ctypes.data, len(laid), steps)
+        for column in range(0, width, columns):
+            some = left[:, column : column + columns]
+            factors = turned[: steps * some.shape[1]].reshape(some.shape[1], steps)
+            turn(some, factors)
+            multiply_panels(factors, weight, out[column : column + columns], keep or start > 0)
+
+
+@row_function
+def room(words: int) -> Any:
+    """So many words, which begin where a vector may."""
+    found = np.empty(words + SIDE, np.uint32)
+    skip = (BYTES - found.ctypes.data % BYTES) // WORD
+    return found[skip : skip + words]
+
+
+def steps_of(given: Any) -> int:
+    """Words that so many rows of a column are, in pairs up to a whole tile."""
+    raise TypeError(given)
+
+
+@overload(steps_of, jit_options={"forceinline": True})
+def _steps_of(given: Any) -> Any:
+    def pairs(given: Any) -> int:
+        return (len(given) + 2 * SIDE - 1) // (2 * SIDE) * SIDE
+
+    def single(given: Any) -> int:
+        return len(given)
+
+    return pairs if given.dtype is types.uint16 else single
+
+
+def lay(given: Any, panels: Any) -> int:
+    """Rows in ``panels`` [size / 16, steps, 16]; the kind of these."""
+    raise TypeError(given)
+
+
+@overload(lay)
+def _lay(given: Any, panels: Any) -> Any:
+    def pairs(given: Any, panels: Any) -> int:
+        weave(given, panels.reshape(len(panels), panels.shape[1] // SIDE, SIDE, SIDE))
+        return PAIRS
+
+    def single(given: Any, panels: Any) -> int:
+        for k in range(len(given)):
+            for panel in range(len(panels)):
+                panels[panel, k] = given[k, SIDE * panel : SIDE * (panel + 1)]
+        return SINGLE
+
+    return pairs if given.dtype is types.uint16 else single
+
+
+def turn(gradient: Any, turned: Any) -> None:
+    """Columns as rows ``turned`` [width, steps]."""
+    raise TypeError(gradient)
+
+
+@overload(turn)
+def _turn(gradient: Any, turned: Any) -> Any:
+    def pairs(gradient: Any, turned: Any) -> None:
+        turn_pairs(gradient, turned)
+
+    def single(gradient: Any, turned: Any) -> None:
+        turn_single(gradient, turned)
+
+    return pairs if gradient.dtype is types.uint16 else single
 
 
 @loop_function
-def _turn(gradient: Any, turned: Any) -> None:
+def turn_single(gradient: Any, turned: Any) -> None:
     """Columns as rows ``turned`` [width, rows]."""
     rows, width, stride, below = len(gradient), gradient.shape[1], gradient.strides[0], turned.strides[0]
     whole, columns = rows - rows % SIDE, width - width % SIDE
@@ -91,7 +170,7 @@ def _turn(gradient: Any, turned: Any) -> None:
 
 
 @loop_function
-def _turn_pairs(gradient: Any, turned: Any) -> None:
+def turn_pairs(gradient: Any, turned: Any) -> None:
     """Columns as rows ``turned`` [width, pairs] of two numbers; rows that a last tile lacks are zeros."""
     rows, width, stride = len(gradient), gradient.shape[1], gradient.strides[0]
     nothing, tile = np.zeros(width, np.uint16), np.empty(SIDE * SIDE, np.uint32)
