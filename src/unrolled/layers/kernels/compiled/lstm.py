@@ -18,8 +18,9 @@ from unrolled.layers.kernels.compiled.rows import (
     deliver,
     hear,
     hear_back,
+    keep_moments,
     last_seen,
-    normalise_row,
+    normalise,
     normalise_row_back,
     rejoin,
     zone,
@@ -133,7 +134,8 @@ def show_all(total: Any, late: int, made: Any, squashed: Any, read: Any, diagona
         if norm is None:
             show(total[row, late:], made[row], squashed[place], read[place], diagonal, None)
         else:
-            normalise_row(made[row], norm, place, squashed[place])
+            mean, spread = keep_moments(made[row], norm, place)
+            normalise(made[row], norm.gain, mean, spread, squashed[place])
             show(total[row, late:], made[row], squashed[place], read[place], diagonal, norm.shift)
 
 

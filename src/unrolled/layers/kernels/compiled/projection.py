@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from unrolled.layers.kernels.compiled import products
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function
 from unrolled.layers.kernels.compiled.products import multiply
-from unrolled.layers.kernels.compiled.rows import add, add_gain, copy, moments, normalise, normalise_back
+from unrolled.layers.kernels.compiled.rows import add, moments, normalise, normalise_back
 from unrolled.layers.kernels.compiled.scalars import take
 
 
@@ -52,15 +50,12 @@ def project_normed(x: Any, weight: Any, bias: Any, norm: Any, widths: Any, total
 @loop_function
 def project_normed_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
     """The product's gradient, into ``norm.grad``, and the gain's, from ``grad``, that of the total."""
-    wanted, derived = np.empty(grad.shape[1], gain.dtype), np.empty(grad.shape[1], gain.dtype)
     gain[:] = 0
     for row in range(len(grad)):
-        copy(grad[row], wanted)
         at = 0
         for group in range(len(widths)):
             stop = at + widths[group]
             given, mean, spread = norm.given[row, at:stop], norm.mean[row, group], norm.spread[row, group]
-            normalise_back(wanted[at:stop], given, norm.gain[at:stop], mean, spread, derived[at:stop])
-            add_gain(grad[row, at:stop], given, mean, spread, gain[at:stop])
+            own = norm.grad[row, at:stop]
+            normalise_back(grad[row, at:stop], given, norm.gain[at:stop], mean, spread, gain[at:stop], own)
             at = stop
-        copy(derived, norm.grad[row])

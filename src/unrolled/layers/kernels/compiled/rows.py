@@ -105,42 +105,43 @@ def normalise(x: Any, gain: Any, mean: Any, spread: Any, out: Any) -> None:
         out[j] = gain[j] * ((x[j] - mean) * spread)
 
 
+@row_function
+def add_normalised(x: Any, gain: Any, mean: Any, spread: Any, total: Any) -> None:
+    """total += `normalise` of x."""
+    for j in range(len(x)):
+        total[j] += gain[j] * ((x[j] - mean) * spread)
+
+
 @summing
-def normalise_back(grad: Any, x: Any, gain: Any, mean: Any, spread: Any, out: Any) -> None:
-    """out = the gradient of x, from ``grad``, that of `normalise`'s result."""
+def normalise_back(grad: Any, x: Any, gain: Any, mean: Any, spread: Any, of_gain: Any, out: Any) -> None:
+    """out = the gradient of x, from ``grad``, that of `normalise`'s result; dgain += dy (x - mean) · spread."""
     n = len(x)
     plain, along = x[0] - x[0], x[0] - x[0]
     for j in range(n):
-        g = grad[j] * gain[j]
-        plain += g
-        along += g * ((x[j] - mean) * spread)
+        g, y = take(grad, j), (x[j] - mean) * spread
+        of_gain[j] += g * y
+        plain += g * gain[j]
+        along += g * gain[j] * y
     plain, along = plain / n, along / n
     for j in range(n):
-        out[j] = spread * (grad[j] * gain[j] - plain - (x[j] - mean) * spread * along)
+        put(out, j, spread * (take(grad, j) * gain[j] - plain - (x[j] - mean) * spread * along))
 
 
 @step_function
-def normalise_row(x: Any, norm: Any, place: int, out: Any) -> None:
-    """out = `normalise` of x, whose moments are kept."""
+def keep_moments(x: Any, norm: Any, place: int) -> Any:
+    """`moments` of x, which the way back wants."""
     mean, spread = moments(x)
     norm.mean[place, 0], norm.spread[place, 0] = mean, spread
-    normalise(x, norm.gain, mean, spread, out)
+    return mean, spread
 
 
 @step_function
 def normalise_row_back(wanted: Any, norm: Any, place: int, out: Any) -> None:
-    """out = the gradient of the row that `normalise_row` had; those of gain and shift are added up."""
-    mean, spread, given = norm.mean[place, 0], norm.spread[place, 0], norm.given[place]
-    normalise_back(wanted, given, norm.gain, mean, spread, out)
-    add_gain(wanted, given, mean, spread, norm.of_gain)
-    add(norm.of_shift, wanted)
-
-
-@row_function
-def add_gain(grad: Any, x: Any, mean: Any, spread: Any, gain: Any) -> None:
-    """dgain += dy (x - mean) / √(variance + ε)."""
-    for j in range(len(x)):
-        gain[j] += take(grad, j) * ((x[j] - mean) * spread)
+    """out = the gradient of the row that was normalised; those of gain and shift are added up."""
+    mean, spread = norm.mean[place, 0], norm.spread[place, 0]
+    normalise_back(wanted, norm.given[place], norm.gain, mean, spread, norm.of_gain, out)
+    if norm.shift is not None:
+        add(norm.of_shift, wanted)
 
 
 @step_function
@@ -161,10 +162,9 @@ def hear(h: Any, weight: Any, total: Any, at: int, width: int, seen: Any, norm: 
     else:
         given = norm.given[start : start + rows]
         multiply(heard, weight, given, False)
-        y = np.empty(width, given.dtype)
         for row in range(rows):
-            normalise_row(given[row], norm, start + row, y)
-            add(total[row, at : at + width], y)
+            mean, spread = keep_moments(given[row], norm, start + row)
+            add_normalised(given[row], norm.gain, mean, spread, total[row, at : at + width])
 
 
 @step_function
@@ -177,12 +177,8 @@ def hear_back(
         own = grad[:, at : at + width]
     else:
         own = norm.grad[start : start + rows, norm.at : norm.at + width]
-        wanted, derived = np.empty(width, norm.given.dtype), np.empty(width, norm.given.dtype)
         for row in range(rows):
-            place = start + row
-            copy(grad[row, at : at + width], wanted)
-            normalise_row_back(wanted, norm, place, derived)
-            copy(derived, norm.grad[place, norm.at : norm.at + width])
+            normalise_row_back(grad[row, at : at + width], norm, start + row, own[row])
     if seen is None:
         multiply(own, weight, out, keep)
     else:
