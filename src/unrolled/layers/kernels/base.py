@@ -34,6 +34,35 @@ class Extras(NamedTuple):
 NO_EXTRAS = Extras()
 
 
+class Rows:
+    """Where the rows of packed steps lie: step t has the first ``counts[t]`` rows, from place ``starts[t]`` on."""
+
+    def __init__(self, counts: list[int], device: torch.device) -> None:
+        self.counts = np.array(counts, np.int64)
+        self.starts = np.cumsum(self.counts) - self.counts
+        self.device = device
+
+    @cached_property
+    def each(self) -> Tensor:
+        """Of each place its row."""
+        return self._index(np.arange(self.counts.sum()) - np.repeat(self.starts, self.counts))
+
+    @cached_property
+    def before(self) -> Tensor:
+        """Of each place but the first step's the same row's place before."""
+        place = np.arange(self.counts[0], self.counts.sum())
+        return self._index(place - np.repeat(self.counts[:-1], self.counts[1:]))
+
+    @cached_property
+    def last(self) -> Tensor:
+        """Of each row its last place."""
+        row = np.arange(self.counts[0])
+        return self._index(self.starts[np.searchsorted(-self.counts, -row) - 1] + row)
+
+    def _index(self, places: np.ndarray) -> Tensor:
+        return torch.from_numpy(places).to(self.device)
+
+
 class Between(abc.ABC):
     """What comes between two steps of a kernel where an input waits for the state before it, as an attention's does."""
 
@@ -80,7 +109,7 @@ class Kernel(abc.ABC):
     """Whether the loops are those of kernels/launched/, on a GPU."""
 
     def __init__(self, counts: list[int]) -> None:
-        self.counts = counts
+        self.counts, self.places = counts, sum(counts)
 
     @abc.abstractmethod
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
@@ -108,7 +137,7 @@ class Kernel(abc.ABC):
     def begin(self, weight: Tensor, bias: Tensor | None, extras: Extras = NO_EXTRAS) -> None:
         """Take the hidden weight [gates * hidden, output], what is added to the hidden product, and the extras."""
         self.weight, self.bias, self.extras = weight, bias, extras
-        self.size, self.output_size = len(weight) // (self.gates * self.directions), weight.shape[1]
+        self.size, self.output_size = weight.shape[0] // (self.gates * self.directions), weight.shape[1]
         self.reduced = weight.dtype in (torch.bfloat16, torch.float16)
         self.work = torch.float32 if self.reduced else weight.dtype
         self.compiled = self.compiled and self.directions == 1 and compiled.possible(weight)
@@ -119,7 +148,7 @@ class Kernel(abc.ABC):
 
     def empty(self, width: int, dtype: torch.dtype) -> Tensor:
         """A packed tensor to be filled."""
-        return self.weight.new_empty(sum(self.counts), width, dtype=dtype)
+        return self.weight.new_empty(self.places, width, dtype=dtype)
 
     def turned(self, weight: Tensor) -> Tensor:
         """The weight for h·Wᵀ; float32 products are a fifth faster from a turned copy, which some steps pay for."""
@@ -173,35 +202,26 @@ class Kernel(abc.ABC):
         return x.to(self.weight.dtype)
 
     @cached_property
-    def rows(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each packed place its row, of each but the first step's the same row's place before, each row's last."""
-        counts = np.array(self.counts)
-        starts = np.cumsum(counts) - counts
-        place = np.arange(counts.sum())
-        row = place - np.repeat(starts, counts)
-        before = place[counts[0] :] - np.repeat(counts[:-1], counts[1:])
-        length = np.searchsorted(-counts, -place[: counts[0]])
-        last = starts[length - 1] + place[: counts[0]]
-        device = self.weight.device
-        row, before, last = (torch.from_numpy(index).to(device) for index in (row, before, last))
-        return row, before, last
+    def rows(self) -> Rows:
+        """Where rows lie; kernels of the same counts may share one."""
+        return Rows(self.counts, self.weight.device)
 
     def shifted(self, packed: Tensor, first: Tensor | None) -> Tensor:
         """What each step saw of the one before: ``packed`` one step later, after ``first`` (None: without step 0)."""
         if len(self.counts) == 1:
             return packed[:0] if first is None else first
-        later = packed.index_select(0, self.rows[1])
+        later = packed.index_select(0, self.rows.before)
         return later if first is None else torch.cat((first, later))
 
     def last(self, packed: Tensor) -> Tensor:
         """Each row's last step [batch, size], in the work type."""
         if len(self.counts) == 1:
             return packed.detach().to(self.work)
-        return packed.index_select(0, self.rows[2]).to(self.work)
+        return packed.index_select(0, self.rows.last).to(self.work)
 
     def spread(self, rows: Tensor) -> Tensor:
         """One vector for each row [batch, size] → packed, the same at all steps of the row."""
-        return rows.index_select(0, self.rows[0])
+        return rows.index_select(0, self.rows.each)
 
     def going_back(self, fresh: bool, *packed: Tensor) -> Any:
         """From the last step to the first: its number, whether a step before wants a gradient, its part of each."""
@@ -254,7 +274,7 @@ def run_backward(
     rows = kernel.counts[0]
     if grad_output is None:
         width = kernel.output_size if kernel.outside is None else kernel.outside[0].shape[1]
-        grad_output = kernel.weight.new_zeros(sum(kernel.counts), width)
+        grad_output = kernel.weight.new_zeros(kernel.places, width)
     ends = tuple(
         kernel.weight.new_zeros(rows, size, dtype=kernel.work) if grad is None else grad.to(kernel.work, copy=True)
         for grad, size in ((grad_hidden, kernel.output_size), (grad_memory, kernel.size))
@@ -279,11 +299,12 @@ def weight_gradient(factors: Factors) -> Tensor:
 
 def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
     """gradient [n, width] · weight [width, size]: of x, from that of x · weightᵀ; in their type, or in float32."""
-    if not (compiled.possible(weight) and compiled.once_pays(weight.shape, weight.dtype, len(gradient))):
+    rows, width = gradient.shape[0], weight.shape[1]
+    if not (compiled.possible(weight) and compiled.once_pays(weight.shape, weight.dtype, rows)):
         return gradient @ weight
     from unrolled.layers.kernels.compiled.arrays import laid_out, multiply_at
 
-    out = gradient.new_empty(len(gradient), weight.shape[1], dtype=torch.float32)
+    out = gradient.new_empty(rows, width, dtype=torch.float32)
     return multiply_at(gradient, laid_out(weight, in_tiles=weight.dtype is torch.bfloat16), out)
 
 

@@ -51,7 +51,7 @@ class ElmanKernel(Kernel):
         self.output = self.hidden if copy is None else copy
         first = self.output[: self.counts[0]] if self.first is None else self.operand(self.first).contiguous()
         given = (
-            steps(self.counts, self.fresh),
+            steps(self.rows, self.fresh),
             held(self.product.turned[0], len(self.counts)),
             array(first),
             array(self.hidden),
@@ -87,7 +87,7 @@ class ElmanKernel(Kernel):
         from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
 
         tensors = (self.hidden, grad_output.contiguous(), hidden, self.grad)
-        given = (steps(self.counts, self.fresh), held(self.weight, len(self.counts)), *map(array, tensors))
+        given = (steps(self.rows, self.fresh), held(self.weight, len(self.counts)), *map(array, tensors))
         loop: Any = loops.backward
         options = (None if self.activation == "tanh" else True, outside(self))
         self.step_by_step_back(lambda begin, end: loop(begin, end, *given, *options), hidden)

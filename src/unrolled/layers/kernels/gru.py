@@ -83,14 +83,16 @@ class GRUKernel(Kernel):
         from unrolled.layers.kernels.compiled.gru import Weights
 
         self.output = self.empty(self.size, self.weight.dtype) if self.reduced else self.hidden
+        self.packed, self.options = self._told()
         operand = self.operand(self.first)
         weights = each_held(self._weights(turned=True), len(self.counts))
         told = (
-            steps(self.counts, self.fresh),
+            steps(self.rows, self.fresh),
             Weights(*weights),
             array(self.first),
             array(operand),
-            *self._told(),
+            self.packed,
+            self.options,
             outside(self),
         )
         loop, _ = self._loops()
@@ -100,17 +102,18 @@ class GRUKernel(Kernel):
         from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, steps
         from unrolled.layers.kernels.compiled.gru import Weights
 
-        packed, options = self._told()
+        for norm, *_ in self._norms():
+            norm.clear()
         weights = each_held(self._weights(turned=False), len(self.counts))
         told = (
-            steps(self.counts, self.fresh),
+            steps(self.rows, self.fresh),
             Weights(*weights),
             array(self.first),
-            packed,
+            self.packed,
             array(grad_output.contiguous()),
             array(hidden),
             array(self.grad),
-            options,
+            self.options,
             outside(self),
         )
         _, loop = self._loops()

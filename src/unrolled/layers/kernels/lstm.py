@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells.checks import State
-from unrolled.layers.kernels.base import Extras, Factors, Kernel, sigmoid_slope, tanh_slope
+from unrolled.layers.kernels.base import Extras, Factors, Kernel, sigmoid_slope, tanh_slope, weight_gradient
 from unrolled.layers.kernels.parts import Diagonal, Full, Norm, Peephole, Product, Zone
 
 
@@ -91,15 +91,15 @@ class LSTMKernel(Kernel):
         early, late = (part.turned if isinstance(part, Full) else None for part in (self.early, self.late))
         projection = None if self.extras.projection is None else self.extras.projection.t()
         weights = loops.Weights(*each_held((self.product.turned[0], early, late, projection), len(self.counts)))
-        self.buffers = (self.total, self.made, self.squashed, self.memory, self.read, self.output)
-        packed, options = loops.Packed(*map(array, self.buffers)), self._options()
+        buffers = (self.total, self.made, self.squashed, self.memory, self.read, self.output)
+        self.packed, self.options = loops.Packed(*map(array, buffers)), self._options()
         given = (
-            steps(self.counts, self.fresh),
+            steps(self.rows, self.fresh),
             weights,
             array(hidden),
             array(self.first_memory),
-            packed,
-            options,
+            self.packed,
+            self.options,
             outside(self),
         )
         self.step_by_step(lambda begin, end: loops.forward(begin, end, *given), self.total, self.output, hidden)
@@ -165,16 +165,18 @@ class LSTMKernel(Kernel):
 
         early, late = (part.weight if isinstance(part, Full) else None for part in (self.early, self.late))
         weights = loops.Weights(*each_held((self.weight, early, late, self.extras.projection), len(self.counts)))
+        for norm in [*self.product.norms, *([] if self.norm is None else [self.norm])]:
+            norm.clear()
         hidden, memory = grad_ends
         grads = loops.Gradients(array(self.grad), some(self.grad_output), array(hidden), array(memory))
         given = (
-            steps(self.counts, self.fresh),
+            steps(self.rows, self.fresh),
             weights,
             array(self.first_memory),
-            loops.Packed(*map(array, self.buffers)),
+            self.packed,
             array(grad_output.contiguous()),
             grads,
-            self._options(),
+            self.options,
             outside(self),
         )
         self.step_by_step_back(lambda begin, end: loops.backward(begin, end, *given), hidden)
@@ -226,5 +228,5 @@ class LSTMKernel(Kernel):
             gain = self.product.gain_gradient(self.counts[0] if self.fresh else 0)
             memory_gain, shift = self.norm.gradients(0)
         if self.grad_output is not None:
-            projection = self.grad_output.t() @ self.read
+            projection = weight_gradient(((self.grad_output, self.read),))
         return Extras(gain, peephole, memory_gain, shift, projection)

@@ -17,9 +17,9 @@ class Order:
     """The packed order of a batch [batch, time] whose real symbols come first in each row.
 
     ``counts[t]`` rows have a symbol at step t, so a packed tensor is [Σ counts, size] and the steps are
-    ``packed.split(counts)``. Rows are sorted by length, the longest first. Between `pack` and `unpack` there is no
-    padding, so nothing can leak from it. ``fill`` is the share of real symbols in a block of [longest, batch]; ``even``
-    says that all rows are equally long.
+    ``packed.split(counts)``; ``size`` is the number of symbols. Rows are sorted by length, the longest first. Between
+    `pack` and `unpack` there is no padding, so nothing can leak from it. ``fill`` is the share of real symbols in a
+    block of [longest, batch]; ``even`` says that all rows are equally long.
     """
 
     def __init__(self, batch: int, time: int, lengths: list[int], device: torch.device) -> None:
@@ -32,7 +32,8 @@ class Order:
         real = steps < length
         counts = real.sum(1)
         self.counts: list[int] = counts.tolist()
-        self.fill = sum(lengths) / real.size
+        self.size = sum(lengths)
+        self.fill = self.size / real.size
         self.even = self.fill == 1.0
         starts = np.cumsum(counts) - counts
         step, column = np.nonzero(real)
@@ -48,11 +49,6 @@ class Order:
         self._sorted = bool((rows == np.arange(batch)).all())
         self._rows = index(rows)
         self._back = index(np.argsort(rows))
-
-    @property
-    def size(self) -> int:
-        """Number of real symbols."""
-        return len(self._symbols)
 
     def pack(self, x: Tensor) -> Tensor:
         """[batch, time, size] → packed [Σ counts, size]."""
@@ -152,7 +148,7 @@ class _Take(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor) -> Tensor:
-        ctx.index, ctx.rows = index, len(x)
+        ctx.index, ctx.rows = index, x.shape[0]
         return x.index_select(0, index)
 
     @staticmethod
@@ -166,7 +162,7 @@ class _Place(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor, rows: int) -> Tensor:
         ctx.index = index
-        placed = x.new_empty(rows, x.shape[1]) if len(index) == rows else x.new_zeros(rows, x.shape[1])
+        placed = x.new_empty(rows, x.shape[1]) if index.shape[0] == rows else x.new_zeros(rows, x.shape[1])
         return placed.index_copy_(0, index, x)
 
     @staticmethod

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells.norm import EPSILON
-from unrolled.layers.kernels.base import Factors, Kernel
+from unrolled.layers.kernels.base import Factors, Kernel, weight_gradient
 
 
 class Norm:
@@ -19,7 +19,7 @@ class Norm:
         self.gain, self.shift, self.width = gain, shift, [len(gain)]
         self.given = kernel.empty(len(gain), kernel.work)
         self.mean, self.spread = kernel.empty(1, kernel.work), kernel.empty(1, kernel.work)
-        self.sums: tuple[Tensor, Tensor] | None = None  # of gain and shift, where the loop itself adds them up
+        self.sums: tuple[Tensor, ...] = ()  # of gain and shift, where the loop itself adds them up
         if kernel.compiled:
             self.sums = (torch.empty_like(gain), torch.empty_like(gain))
             return
@@ -40,10 +40,15 @@ class Norm:
         own.copy_(grad)
         return self._derive(own, given, (mean, spread), [True, False, False])[0]
 
+    def clear(self) -> None:
+        """Before a compiled way back: nothing has been added up."""
+        for total in self.sums:
+            total.zero_()
+
     def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift, over all rows but the first ``skip``, which had no x."""
-        if self.sums is not None:
-            return self.sums
+        if self.sums:
+            return self.sums[0], self.sums[1]
         if skip == len(self.given):
             return torch.zeros_like(self.gain), torch.zeros_like(self.gain)
         moments = (self.mean[skip:], self.spread[skip:])
@@ -76,7 +81,7 @@ class Product:
         if gain is not None:
             self.norms = [Norm(kernel, own) for own in gain[rows].split(widths)]
             self.grad = kernel.empty(len(self.weights[0]), kernel.weight.dtype)
-            self.grads = kernel.split(self.grad)
+            self.grads = () if kernel.compiled else kernel.split(self.grad)
         self.bare = not self.norms and self.seen is None
 
     def forward(self, step: int, h: Tensor, totals: tuple[Tensor, ...]) -> None:
@@ -201,14 +206,14 @@ class Full(Peephole):
         self.kernel.add_product(memory, grad, self.weight)
 
     def gradient(self, grad: Tensor, memory: Tensor) -> Tensor:
-        return grad.t() @ self.kernel.operand(memory)
+        return weight_gradient(((grad, self.kernel.operand(memory)),))
 
 
 class Zone:
     """Zoneout of one tensor of the state: new ← kept · old + (1 - kept) · new, with ``kept`` packed."""
 
     def __init__(self, kernel: Kernel, kept: Tensor) -> None:
-        self.kept = kernel.split(kept)
+        self.kept = () if kernel.compiled else kernel.split(kept)
 
     def mix(self, step: int, new: Tensor, old: Tensor) -> Tensor:
         return torch.lerp(new, old, self.kept[step])

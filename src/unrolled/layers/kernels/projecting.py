@@ -33,17 +33,17 @@ class Projection:
         from unrolled.layers.kernels.compiled import projection as loops
         from unrolled.layers.kernels.compiled.arrays import array, held
 
-        self.x = x
-        own = not isinstance(self.weight, TiledWeight) and compiled.once_pays(self.weight.t().shape, x.dtype, len(x))
+        self.x, rows, turned = x, x.shape[0], self.weight.t()
+        own = not isinstance(self.weight, TiledWeight) and compiled.once_pays(turned.shape, x.dtype, rows)
         if self.gain is None and x.dtype is self.work and not own:
-            return torch.addmm(self.bias, x, self.weight.t())
-        total = x.new_empty(len(x), len(self.weight), dtype=self.work)
-        told = (array(x), held(self.weight.t(), len(x) // compiled.STEP), array(self.bias))
+            return torch.addmm(self.bias, x, turned)
+        total = x.new_empty(rows, self.weight.shape[0], dtype=self.work)
+        told = (array(x), held(turned, rows // compiled.STEP), array(self.bias))
         if self.gain is None:
             loops.project(*told, array(total))
         else:
             self.given = torch.empty_like(total)
-            self.moments = total.new_empty(2, len(x), len(self.widths))
+            self.moments = total.new_empty(2, rows, len(self.widths))
             self.product_grad = x.new_empty(total.shape)
             loops.project_normed(*told, self._norm(), self.widths, array(total))
         return total

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +16,7 @@ from unrolled.layers.kernels.compiled.vectors import Panels
 from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.base import Kernel
+    from unrolled.layers.kernels.base import Kernel, Rows
     from unrolled.layers.kernels.parts import Norm
 
 
@@ -25,7 +24,8 @@ def array(tensor: Tensor) -> Any:
     """The numbers of a contiguous tensor, not copied; bfloat16 as uint16."""
     if not tensor.is_contiguous():
         raise RuntimeError(f"a compiled loop was given a tensor of strides {tensor.stride()}; it wants it contiguous")
-    tensor = tensor.detach()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     return (tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
 
@@ -52,7 +52,7 @@ def multiply_at(x: Tensor, weight: Tiles | Panels, out: Tensor, first: int = 0, 
     if x.dtype is not made or out.dtype is not torch.float32:
         raise RuntimeError(f"a product that makes float32 of {made} was given {x.dtype} for {out.dtype}")
     apart, below = x.stride(0) * x.element_size(), 4 * out.stride(0)
-    asked(len(x), x.data_ptr(), apart, weight, out.data_ptr(), below, first, 4 * first_apart)
+    asked(x.shape[0], x.data_ptr(), apart, weight, out.data_ptr(), below, first, 4 * first_apart)
     return out
 
 
@@ -77,17 +77,13 @@ def each_held(weights: Sequence[Tensor | None], products: int) -> list[Weight | 
     return [held(weight, products) for weight in weights]
 
 
-def steps(counts: Sequence[int], fresh: bool) -> Steps:
-    rows = np.array(counts, np.int64)
-    return Steps(rows, np.cumsum(rows) - rows, fresh)
+def steps(rows: Rows, fresh: bool) -> Steps:
+    return Steps(rows.counts, rows.starts, fresh)
 
 
 def normed(norm: Norm, grad: Tensor, at: int = 0) -> Normed:
     """A normalisation's weights and buffers; ``grad`` takes, from column ``at``, the gradient of what it normalises."""
-    sums = norm.sums or (norm.gain.clone(), norm.gain.clone())
-    for total in sums:
-        total.zero_()
-    given, mean, spread, own, gain, shift = map(array, (norm.given, norm.mean, norm.spread, grad, *sums))
+    given, mean, spread, own, gain, shift = map(array, (norm.given, norm.mean, norm.spread, grad, *norm.sums))
     return Normed(array(norm.gain), some(norm.shift), given, mean, spread, own, at, gain, shift)
 
 
