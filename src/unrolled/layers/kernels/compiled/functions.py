@@ -15,8 +15,11 @@ from numba.core.sigutils import normalize_signature
 
 FAST = {"contract", "nsz"}  # a·b + c as one operation; nothing that would lose a NaN
 
-row_function = njit(fastmath=FAST, error_model="numpy", forceinline=True)
+row_function = njit(fastmath=FAST, error_model="numpy", forceinline=True, _nrt=False)
 """A function of one row. Its loops read and write few arrays each, or they are not worked on many numbers at once.
+
+It makes no array and gives none back, so that nobody has to count who still has one: counting is a write that all of a
+processor's cores must see, which takes as long as the work on sixty numbers.
 
 It is always put into the loop that calls it. As a function of its own it would be made twice, once for itself and once
 within the loop, and rounded otherwise in each; the process that makes machine code would link the one, a process that
@@ -71,7 +74,8 @@ def _keep(compiled: Any) -> None:
     compiled._cache.save_overload = save_if_possible
 
 
-step_function = row_function
-"""A function of the rows of one step. An option that the cell does not have is None, and no code is made for it."""
+step_function = njit(fastmath=FAST, error_model="numpy", forceinline=True)
+"""A function of the rows of one step, which may make arrays. Of an option that the cell does not have, None, no code is
+made."""
 
-summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy", forceinline=True)
+summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy", forceinline=True, _nrt=False)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unrolled.layers.kernels.compiled.functions import loop_function, row_function
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function, step_function
 from unrolled.layers.kernels.compiled.rows import (
     arrive,
     deliver,
@@ -147,8 +147,7 @@ def reset_back(p: Any, total: Any, old: Any, h: Any, grad: Any) -> None:
     for j in range(n):
         r = total[n + j]
         put(grad, n + j, p[j] * old[j] * (r * (ONE - r)))
-    for j in range(n):
-        h[j] += p[j] * total[n + j]
+        h[j] += p[j] * r
 
 
 @loop_function
@@ -225,18 +224,14 @@ def recall_back(h: Any, total: Any, past: Any, old: Any, grad: Any) -> None:
     for j in range(n):
         z, r, candidate = total[j], total[n + j], total[2 * n + j]
         new = h[j] * z * (ONE - candidate * candidate)
-        put(grad, 2 * n + j, new * r)
-        put(grad, 3 * n + j, new)
-    for j in range(n):
-        z, r, candidate = total[j], total[n + j], total[2 * n + j]
-        new = h[j] * z * (ONE - candidate * candidate)
         put(grad, j, h[j] * (candidate - old[j]) * (z * (ONE - z)))
         put(grad, n + j, new * past[j] * (r * (ONE - r)))
-    for j in range(n):
-        h[j] -= h[j] * total[j]
+        put(grad, 2 * n + j, new * r)
+        put(grad, 3 * n + j, new)
+        h[j] -= h[j] * z
 
 
-@row_function
+@step_function
 def all_back(grad: Any, n: int, weights: Any, h: Any, seen: Any, ask_norm: Any, recall_norm: Any, start: int) -> None:
     """dh += [dz, dr, dp] U: one product, or two where each is normalised by itself."""
     if ask_norm is None:

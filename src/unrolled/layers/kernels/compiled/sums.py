@@ -22,7 +22,7 @@ from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import BYTES, turn_words, weave_words
 from unrolled.layers.kernels.compiled.blocks import PAIRS, SINGLE, WORD
-from unrolled.layers.kernels.compiled.functions import by_address, loop_function, row_function
+from unrolled.layers.kernels.compiled.functions import by_address, loop_function, step_function
 from unrolled.layers.kernels.compiled.products import SYMBOLS, libraries
 from unrolled.layers.kernels.compiled.tiles import weave
 from unrolled.layers.kernels.compiled.vectors import Panels, multiply_panels
@@ -95,7 +95,7 @@ def sum_by_columns(
             multiply_panels(factors, weight, out[column : column + columns], keep or start > 0)
 
 
-@row_function
+@step_function
 def room(words: int) -> Any:
     """So many words, which begin where a vector may."""
     found = np.empty(words + SIDE, np.uint32)
