@@ -126,7 +126,7 @@ def look(memory: Any, weight: Any, total: Any, like: Any) -> None:
         multiply(operand, weight, total, True)
 
 
-@step_function
+@row_function
 def show_all(total: Any, late: int, made: Any, squashed: Any, read: Any, diagonal: Any, norm: Any, start: int) -> None:
     """h = o tanh(C'), C' normalised with ``norm``."""
     for row in range(len(made)):
@@ -151,7 +151,7 @@ def show(gate: Any, made: Any, squashed: Any, read: Any, diagonal: Any, shift: A
             squashed[j] = tanh(made[j])
         else:
             squashed[j] = tanh(squashed[j] + shift[j])
-    for j in range(n):
+    for j in range(len(read)):
         put(read, j, gate[j] * squashed[j])
 
 
@@ -182,6 +182,7 @@ def backward(
     n, width = packed.made.shape[1], packed.total.shape[1]
     early, late = width - 2 * n, width - n
     stays_hidden, stays_memory = np.empty_like(grads.hidden), np.empty_like(grads.memory)
+    room = np.empty((2, n), stays_memory.dtype)
     for step in range(end - 1, begin - 1, -1):
         start, stop = steps.starts[step], steps.starts[step] + steps.counts[step]
         total, grad, old = (
@@ -194,7 +195,7 @@ def backward(
         zone_back(h, options.kept_hidden, start, stays_hidden)
         zone_back(c, options.kept_memory, start, stays_memory)
         y = project_back(h, weights.projection, grads.projected, start, c)
-        show_all_back(y, total, late, packed, c, grad, options.diagonal, options.memory_norm, start)
+        show_all_back(y, total, late, packed.squashed, c, grad, options.diagonal, options.memory_norm, start, room)
         look_back(grad[:, late:], weights.late, c)
         for row in range(stop - start):
             remember_back(total[row], old[row], c[row], grad[row], options.coupled)
@@ -219,18 +220,18 @@ def project_back(h: Any, weight: Any, projected: Any, start: int, like: Any) -> 
     return y
 
 
-@step_function
+@row_function
 def show_all_back(
-    y: Any, total: Any, late: int, packed: Any, c: Any, grad: Any, diagonal: Any, norm: Any, start: int
+    y: Any, total: Any, late: int, squashes: Any, c: Any, grad: Any, diagonal: Any, norm: Any, start: int, room: Any
 ) -> None:
     """do and dC += dy o tanh'(C'), through the normalisation where there is one; a peephole adds p do."""
-    into, wanted = np.empty(c.shape[1], c.dtype), np.empty(c.shape[1], c.dtype)
+    into, wanted = room[0], room[1]
     for row in range(len(y)):
         place = start + row
         if norm is None:
-            show_back(y[row], total[row, late:], packed.squashed[place], grad[row, late:], into)
+            show_back(y[row], total[row, late:], squashes[place], grad[row, late:], into)
         else:
-            show_back(y[row], total[row, late:], packed.squashed[place], grad[row, late:], wanted)
+            show_back(y[row], total[row, late:], squashes[place], grad[row, late:], wanted)
             normalise_row_back(wanted, norm, place, into)
         add(c[row], into)
         if diagonal is not None:

@@ -35,6 +35,12 @@ def add_taken(total: Any, x: Any) -> None:
 def project_normed(x: Any, weight: Any, bias: Any, norm: Any, widths: Any, total: Any) -> None:
     """total = gain · (product - mean) / √(variance + ε) + bias, over each of ``widths`` columns by itself."""
     multiply(x, weight, norm.given, False)
+    normalise_groups(bias, norm, widths, total)
+
+
+@row_function
+def normalise_groups(bias: Any, norm: Any, widths: Any, total: Any) -> None:
+    """`project_normed`, from the product."""
     for row in range(len(total)):
         at = 0
         for group in range(len(widths)):
@@ -51,6 +57,12 @@ def project_normed(x: Any, weight: Any, bias: Any, norm: Any, widths: Any, total
 def project_normed_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
     """The product's gradient, into ``norm.grad``, and the gain's, from ``grad``, that of the total."""
     gain[:] = 0
+    normalise_groups_back(grad, norm, widths, gain)
+
+
+@row_function
+def normalise_groups_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
+    """`project_normed_back`, added to ``gain``."""
     for row in range(len(grad)):
         at = 0
         for group in range(len(widths)):

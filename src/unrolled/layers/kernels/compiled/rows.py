@@ -11,7 +11,7 @@ from numba.extending import overload
 from unrolled.layers.cells.norm import EPSILON
 from unrolled.layers.kernels.compiled.functions import row_function, step_function, summing
 from unrolled.layers.kernels.compiled.products import multiply
-from unrolled.layers.kernels.compiled.scalars import ONE, put, take
+from unrolled.layers.kernels.compiled.scalars import put, take
 
 
 class Steps(NamedTuple):
@@ -86,16 +86,16 @@ def part(grad: Any, kept: Any, stays: Any) -> None:
 
 @summing
 def moments(x: Any) -> Any:
-    """Mean and 1 / √(variance + ε)."""
-    n = len(x)
-    mean = x[0] - x[0]
+    """Mean and 1 / √(variance + ε), in the type of x: numbers divided by a whole one would be float64."""
+    n, number = len(x), x.dtype.type
+    mean = number(0)
     for j in range(n):
         mean += x[j]
-    mean /= n
-    square = mean - mean
+    mean /= number(n)
+    square = number(0)
     for j in range(n):
         square += (x[j] - mean) * (x[j] - mean)
-    return mean, ONE / np.sqrt(square / n + EPSILON)
+    return mean, number(1 / np.sqrt(square / number(n) + EPSILON))
 
 
 @row_function
@@ -115,19 +115,19 @@ def add_normalised(x: Any, gain: Any, mean: Any, spread: Any, total: Any) -> Non
 @summing
 def normalise_back(grad: Any, x: Any, gain: Any, mean: Any, spread: Any, of_gain: Any, out: Any) -> None:
     """out = the gradient of x, from ``grad``, that of `normalise`'s result; dgain += dy (x - mean) · spread."""
-    n = len(x)
-    plain, along = x[0] - x[0], x[0] - x[0]
+    n, number = len(x), x.dtype.type
+    plain, along = number(0), number(0)
     for j in range(n):
         g, y = take(grad, j), (x[j] - mean) * spread
         of_gain[j] += g * y
         plain += g * gain[j]
         along += g * gain[j] * y
-    plain, along = plain / n, along / n
+    plain, along = plain / number(n), along / number(n)
     for j in range(n):
         put(out, j, spread * (take(grad, j) * gain[j] - plain - (x[j] - mean) * spread * along))
 
 
-@step_function
+@row_function
 def keep_moments(x: Any, norm: Any, place: int) -> Any:
     """`moments` of x, which the way back wants."""
     mean, spread = moments(x)
@@ -135,13 +135,32 @@ def keep_moments(x: Any, norm: Any, place: int) -> Any:
     return mean, spread
 
 
-@step_function
+@row_function
+def add_all_normalised(norm: Any, start: int, total: Any, at: int) -> None:
+    """`add_normalised` of a step's rows, in columns from ``at`` on."""
+    width = len(norm.gain)
+    for row in range(len(total)):
+        given = norm.given[start + row]
+        mean, spread = keep_moments(given, norm, start + row)
+        add_normalised(given, norm.gain, mean, spread, total[row, at : at + width])
+
+
+@row_function
 def normalise_row_back(wanted: Any, norm: Any, place: int, out: Any) -> None:
     """out = the gradient of the row that was normalised; those of gain and shift are added up."""
     mean, spread = norm.mean[place, 0], norm.spread[place, 0]
     normalise_back(wanted, norm.given[place], norm.gain, mean, spread, norm.of_gain, out)
     if norm.shift is not None:
         add(norm.of_shift, wanted)
+
+
+@row_function
+def normalise_all_back(wanted: Any, at: int, norm: Any, start: int) -> None:
+    """`normalise_row_back` of a step's rows, of the columns from ``at`` on, into ``norm.grad``."""
+    width = len(norm.gain)
+    for row in range(len(wanted)):
+        own = norm.grad[start + row, norm.at : norm.at + width]
+        normalise_row_back(wanted[row, at : at + width], norm, start + row, own)
 
 
 @step_function
@@ -160,11 +179,8 @@ def hear(h: Any, weight: Any, total: Any, at: int, width: int, seen: Any, norm: 
     if norm is None:
         multiply(heard, weight, total[:, at : at + width], True)
     else:
-        given = norm.given[start : start + rows]
-        multiply(heard, weight, given, False)
-        for row in range(rows):
-            mean, spread = keep_moments(given[row], norm, start + row)
-            add_normalised(given[row], norm.gain, mean, spread, total[row, at : at + width])
+        multiply(heard, weight, norm.given[start : start + rows], False)
+        add_all_normalised(norm, start, total, at)
 
 
 @step_function
@@ -177,8 +193,7 @@ def hear_back(
         own = grad[:, at : at + width]
     else:
         own = norm.grad[start : start + rows, norm.at : norm.at + width]
-        for row in range(rows):
-            normalise_row_back(grad[row, at : at + width], norm, start + row, own[row])
+        normalise_all_back(grad, at, norm, start)
     if seen is None:
         multiply(own, weight, out, keep)
     else:
@@ -191,7 +206,7 @@ def hear_back(
             add(out[row], back[row])
 
 
-@step_function
+@row_function
 def zone(new: Any, old: Any, kept: Any, start: int, out: Any) -> None:
     """Zoneout of a step's rows, where the cell has it."""
     if kept is not None:
@@ -199,7 +214,7 @@ def zone(new: Any, old: Any, kept: Any, start: int, out: Any) -> None:
             mix(new[row], old[row], kept[start + row], out[row])
 
 
-@step_function
+@row_function
 def zone_back(grad: Any, kept: Any, start: int, stays: Any) -> None:
     """`part` of a step's rows, where the cell has zoneout."""
     if kept is not None:
@@ -207,7 +222,7 @@ def zone_back(grad: Any, kept: Any, start: int, stays: Any) -> None:
             part(grad[row], kept[start + row], stays[row])
 
 
-@step_function
+@row_function
 def rejoin(grad: Any, kept: Any, stays: Any) -> None:
     """What went straight to the old state comes to the rest of its gradient."""
     if kept is not None:
@@ -215,7 +230,7 @@ def rejoin(grad: Any, kept: Any, stays: Any) -> None:
             add(grad[row], stays[row])
 
 
-@step_function
+@row_function
 def arrive(grad: Any, given: Any, outside: Any, start: int) -> None:
     """The state's gradient, and what the step's output was told: by ``given``, in the loop's order or ``outside``'s."""
     n = grad.shape[1]
@@ -248,7 +263,7 @@ def _for_products(h: Any, output: Any) -> Any:
     return same if output is types.none else other
 
 
-@step_function
+@row_function
 def hand_on(h: Any, output: Any, start: int, stop: int) -> None:
     """The state of a step in the type of products, where it has another."""
     if output is not None:
@@ -266,7 +281,7 @@ def last_seen(packed: Any, step: int, steps: Any, first: Any) -> Any:
     return packed[before : before + rows]
 
 
-@step_function
+@row_function
 def deliver(output: Any, outside: Any, start: int, stop: int) -> None:
     """A step's outputs, for others."""
     if outside is not None:
