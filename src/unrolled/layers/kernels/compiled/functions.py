@@ -15,7 +15,9 @@ from numba.core.sigutils import normalize_signature
 
 FAST = {"contract", "nsz"}  # a·b + c as one operation; nothing that would lose a NaN
 
-row_function = njit(fastmath=FAST, error_model="numpy", forceinline=True, _nrt=False)
+UNCOUNTED: Any = {"forceinline": True, "_nrt": False}  # the second of which numba's types do not know
+
+row_function = njit(fastmath=FAST, error_model="numpy", **UNCOUNTED)
 """A function of one row. Its loops read and write few arrays each, or they are not worked on many numbers at once.
 
 It makes no array and gives none back, so that nobody has to count who still has one: counting is a write that all of a
@@ -78,4 +80,4 @@ step_function = njit(fastmath=FAST, error_model="numpy", forceinline=True)
 """A function of the rows of one step, which may make arrays. Of an option that the cell does not have, None, no code is
 made."""
 
-summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy", forceinline=True, _nrt=False)
+summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy", **UNCOUNTED)
