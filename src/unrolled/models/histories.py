@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part, Registry
 from unrolled.layers import CELLS, DROPOUTS, Cell, Recurrent, State
+from unrolled.layers.draws import dropout
 from unrolled.models.ranges import Count, Share
 
 
@@ -120,7 +120,7 @@ class RecurrentHistory(History):
             output, end = stack(x, mask, state)
             return output, end
         weights = {
-            f"cells.{place}.hidden_weight": functional.dropout(cast(Cell, cell).hidden_weight, self.weight_dropout)
+            f"cells.{place}.hidden_weight": dropout(cast(Cell, cell).hidden_weight, self.weight_dropout)
             for place, cell in enumerate(stack.cells)
         }
         output, end = functional_call(stack, weights, (x, mask, state))
@@ -153,7 +153,7 @@ class WindowHistory(History):
         before = self.window - 1
         words = torch.cat([state[0].view(batch, before, size).to(embedded.dtype), embedded], dim=1)
         seen = torch.cat([words[:, place : place + time] for place in range(self.window)], dim=2)
-        output = self.hidden(functional.dropout(seen, self.dropout, self.training)).tanh()
+        output = self.hidden(dropout(seen, self.dropout, self.training)).tanh()
         lengths = embedded.new_full((batch,), time, dtype=torch.long) if mask is None else mask.sum(dim=1)
         places = lengths.unsqueeze(1) + torch.arange(before, device=embedded.device)
         kept = words.gather(1, places.unsqueeze(2).expand(batch, before, size))

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
+from unrolled.layers.draws import dropout
 from unrolled.models.positions import POSITIONS
 
 Norm = Literal["pre", "post"]
@@ -30,7 +31,7 @@ class PerPosition(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         wide = self.widen(x)
         wide = functional.relu(wide) if self.activation == "relu" else functional.gelu(wide)
-        narrow: Tensor = self.narrow(functional.dropout(wide, self.dropout, self.training))
+        narrow: Tensor = self.narrow(dropout(wide, self.dropout, self.training))
         return narrow
 
 
@@ -52,7 +53,7 @@ class Around(nn.Module):
 
     def leave(self, x: Tensor, found: Tensor) -> Tensor:
         """What goes on, with ``found`` what f gave."""
-        both = x + functional.dropout(found, self.dropout, self.training)
+        both = x + dropout(found, self.dropout, self.training)
         return both if self.pre else self.norm(both)
 
 
@@ -72,7 +73,7 @@ class Entry(nn.Module):
         """``embedded`` [batch, time, embedding], whose first symbol stands at ``first``, or each where ``places`` says
         int64 [batch, time] → [batch, time, size]."""
         x = embedded if self.resize is None else self.resize(embedded)
-        return functional.dropout(self.positions(x, first, places), self.dropout, self.training)
+        return dropout(self.positions(x, first, places), self.dropout, self.training)
 
 
 def width(embedding_size: int, hidden_size: int | None, heads: int) -> int:

@@ -12,6 +12,7 @@ from unrolled.layers.attention.coverage import CoveragePart
 from unrolled.layers.attention.memory import Memory
 from unrolled.layers.attention.normalisers import NormaliserPart, Softmax
 from unrolled.layers.attention.reach import Causal, Global, ReachPart
+from unrolled.layers.draws import dropout
 
 
 @ATTENTIONS.register("multi_head")
@@ -66,7 +67,7 @@ class MultiHead(Attention):
         return queries * queries.shape[-1] ** -0.5 @ self._split(memory.keys).transpose(2, 3)
 
     def read(self, weights: Tensor, memory: Memory) -> Tensor:
-        kept = functional.dropout(weights, self.dropout, self.training)
+        kept = dropout(weights, self.dropout, self.training)
         return self._join(kept.to(memory.values.dtype) @ self._split(memory.values))
 
     def context(self, query: Tensor, memory: Memory) -> Tensor:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unrolled.base.registry import Part
 from unrolled.layers import ATTENTIONS, Memory, State
+from unrolled.layers.draws import dropout
 from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled
 from unrolled.models.decoders.readout import Readout
 from unrolled.models.encoders import Encoded
@@ -74,7 +74,7 @@ class WindowDecoder(Decoder):
         return Unrolled(self.readout((hidden, context)), weights)
 
     def _hidden(self, words: Tensor) -> Tensor:
-        return self.hidden(functional.dropout(words, self.dropout, self.training)).tanh()
+        return self.hidden(dropout(words, self.dropout, self.training)).tanh()
 
     def _look(self, hidden: Tensor, state: State) -> tuple[Tensor, Tensor | None, State]:
         if self.attention is None:

@@ -9,6 +9,7 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations
 
 from unrolled.base.registry import Part
+from unrolled.layers.draws import dropout
 from unrolled.models.encoders.base import ENCODERS, Encoded, Encoder, averaged
 from unrolled.models.positions import POSITIONS
 from unrolled.models.ranges import Count, Share
@@ -59,10 +60,10 @@ class ConvolutionalEncoder(Encoder):
 
     def _over(self, placed: Tensor, mask: Tensor) -> Encoded:
         padding = ~mask.unsqueeze(2)
-        read = functional.dropout(placed, self.dropout, self.training)
+        read = dropout(placed, self.dropout, self.training)
         z = self.enter(read)
         for layer in self.layers:
-            given = functional.dropout(z.masked_fill(padding, 0.0), self.dropout, self.training)
+            given = dropout(z.masked_fill(padding, 0.0), self.dropout, self.training)
             z = (functional.glu(layer(windows(given, *around(self.width))), dim=2) + z) * 0.5**0.5
         return averaged((self.leave(z) + read) * 0.5**0.5, mask)
 

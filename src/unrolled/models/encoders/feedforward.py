@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from unrolled.layers.draws import dropout
 from unrolled.models.encoders.base import ENCODERS, Encoded, Encoder, averaged
 from unrolled.models.ranges import Count, Share
 from unrolled.models.windows import windows
@@ -29,5 +29,5 @@ class WindowEncoder(Encoder):
 
     def encode(self, embedded: Tensor, mask: Tensor) -> Encoded:
         given = windows(embedded.masked_fill(~mask.unsqueeze(2), 0.0), self.reach, self.reach)
-        output = self.hidden(functional.dropout(given, self.dropout, self.training)).tanh()
+        output = self.hidden(dropout(given, self.dropout, self.training)).tanh()
         return averaged(output, mask)
