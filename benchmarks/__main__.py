@@ -1,6 +1,7 @@
 """``python -m benchmarks [NAME …]``: benchmarks, each in a process of its own; ``--write`` puts tables into RESULTS.md.
 
-Numbers are ratios within one run: both sides are measured in turn, on the same machine, one thread each.
+Numbers are ratios within one run: both sides are measured in turn, on the same machine, one thread each but where the
+name ends in a number of threads.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 NAMES = (
     *(
         "recurrent",
+        "recurrent-2",
         "products",
         "steps",
         "training",
@@ -57,7 +59,8 @@ def main() -> int:
     pages = sections(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name in names or NAMES:
         print(f"== {name}", flush=True)
-        asked = [f"benchmarks.{name}", "--json"]
+        module, _, threads = name.partition("-")
+        asked = [f"benchmarks.{module}", "--json", *(["--threads", threads] if threads else [])]
         if name in PLOTS and "--write" in sys.argv:
             asked += ["--plot", f"benchmarks/{name}.svg"]
         ran = subprocess.run([sys.executable, "-m", *asked], capture_output=True, text=True)
@@ -70,7 +73,8 @@ def main() -> int:
         print(text, flush=True)
         pages[name] = f"## {name}\n\n`python -m {' '.join(asked)}`\n\n{page(found)}"
         if "--write" in sys.argv:
-            head = f"# Benchmarks\n\nMeasured by `python -m benchmarks --write` on {machine()}; one thread each.\n"
+            where = f"{machine()}; one thread each unless said"
+            head = f"# Benchmarks\n\nMeasured by `python -m benchmarks --write` on {where}.\n"
             RESULTS.write_text("\n".join([head, *(pages[one] for one in NAMES if one in pages)]), encoding="utf-8")
     return int(bool(failed))
 

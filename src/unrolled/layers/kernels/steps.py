@@ -1,6 +1,6 @@
 """The work of one step of a search beside its products, by compiled code where the tensors are of the plain kind.
 
-Each function but `tanh` wants what `plain` says, or more; its caller has the same in torch's words for other tensors.
+A function that does not take tensors of any kind wants what `plain` says; its caller has torch's words for others.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ def _whole(tensor: Tensor) -> bool:
 
 def tanh(x: Tensor) -> Tensor:
     """tanh x, of any shape and kind."""
-    if not plain(x):
-        return torch.tanh(x)
+    return put_tanh(x, torch.empty_like(x)) if plain(x) else torch.tanh(x)
+
+
+def put_tanh(x: Tensor, out: Tensor) -> Tensor:
+    """out = tanh x, of any shape and kind; no graph."""
+    if not (_whole(x) and _whole(out) and product_found(torch.float32)):
+        return torch.tanh(x, out=out)
     from unrolled.layers.kernels.compiled import steps
 
-    out = torch.empty_like(x)
     steps.squash(x.numel(), x.data_ptr(), out.data_ptr())
     return out
 

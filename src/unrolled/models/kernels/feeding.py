@@ -14,6 +14,7 @@ from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for
 from unrolled.layers.kernels.repeated import Repeated
+from unrolled.layers.kernels.steps import put_tanh
 from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
@@ -105,7 +106,7 @@ class _Feed(Between):
         joined, output = self.joined[step], self.outputs[step]
         joined[:, : self.size] = hidden
         joined[:, self.size :] = self.looking.forward(step, hidden)
-        torch.tanh(self.mix.times(joined, self.mix_bias), out=output)
+        put_tanh(self.mix.times(joined, self.mix_bias), output)
         if step < self.last:
             self.fed[step + 1] = output
 
