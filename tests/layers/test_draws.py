@@ -168,6 +168,29 @@ def test_few_numbers_and_types_of_others_are_drawn_by_torch():
         assert torch.equal(ours, functional.dropout(x, 0.3))
 
 
+def test_gradients_of_gradients_that_are_batched_and_tangents():
+    x = torch.randn(2 * FEW)
+
+    def some(x):
+        torch.manual_seed(1)
+        return dropout(x, 0.5)[:3]
+
+    alone = torch.autograd.functional.jacobian(some, x)
+    assert torch.equal(torch.autograd.functional.jacobian(some, x, vectorize=True), alone)
+    assert sorted(alone.unique().tolist()) in ([0, 2], [0])
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+        assert torch.autograd.forward_ad.unpack_dual(dropout(dual, 0.5)).tangent.unique().tolist() == [0, 2]
+
+
+def test_numbers_that_torch_keeps_otherwise():
+    negated = torch.ones(2 * FEW)._neg_view()
+    assert sorted(dropout(negated, 0.5).unique().tolist()) == [-2, 0]
+    assert dropout(torch._efficientzerotensor((2 * FEW,)), 0.5).sum() == 0
+    with torch.device("meta"):
+        assert dropout(torch.ones(2 * FEW, device="cpu"), 0.5).device.type == "cpu"
+
+
 def test_torch_may_trace_and_batch_it():
     x = torch.randn(3, 2 * FEW)
     drawn = torch.func.vmap(lambda row: dropout(row, 0.5), randomness="different")(x)

@@ -154,10 +154,33 @@ def test_where_a_kernel_is_wrong_a_warning_says_so(wrong, monkeypatch):
     made = gru.forward
     monkeypatch.setattr(gru, "forward", broken)
     launched.trusted.cache_clear()
-    said = "the results of the GRU differ" if wrong == "another number" else "RuntimeError: ptxas fatal: no such target"
+    said = "the results of the GRU in" if wrong == "another number" else "RuntimeError: ptxas fatal: no such target"
     with pytest.warns(UserWarning, match=said):
         assert not launched.trusted(DEVICE)
     launched.trusted.cache_clear()
+
+
+def test_the_look_is_at_the_kernels_whatever_torch_is_set_to():
+    precision, kind = torch.get_float32_matmul_precision(), torch.get_default_dtype()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        torch.set_default_dtype(torch.float64)
+        launched.trusted.cache_clear()
+        assert launched.trusted(DEVICE) and torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        torch.set_default_dtype(kind)
+        launched.trusted.cache_clear()
+
+
+def test_a_triton_that_cannot_be_loaded_is_none(monkeypatch, tmp_path):
+    (tmp_path / "triton.py").write_text("raise RuntimeError('libcuda.so cannot be found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    launched.found.cache_clear()
+    with pytest.warns(UserWarning, match=r"RuntimeError: libcuda.so cannot be found"):
+        assert not launched.found()
+    launched.found.cache_clear()
 
 
 def test_it_is_chosen_on_a_gpu_alone_and_for_layers_that_are_not_wide(monkeypatch):

@@ -310,3 +310,22 @@ def test_inputs_and_states_of_other_types_are_refused(use, message):
     x = torch.zeros(3, 7, 2)
     with pytest.raises(UsageError, match=message):
         use(net, x, net.initial(3, x))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "elman"])
+@pytest.mark.parametrize("steps", [1, 7])
+def test_a_state_of_one_row_that_lies_as_a_column(kind, steps):
+    """Its rows are one number apart, which a library of products takes for a mistake."""
+    net = Recurrent(3, cell={"kind": kind, "hidden_size": 20})
+    x, columns = torch.randn(1, steps, 3), [torch.randn(20, 1) for _ in net.state_sizes]
+    weights = [torch.randn(20, 1).t() for _ in net.state_sizes]
+
+    def results(path):
+        net.path = path
+        state = tuple(column.clone().requires_grad_() for column in columns)
+        found = net(x, state=tuple(part.t() for part in state))
+        total = sum((end * weight).sum() for end, weight in zip(found.state, weights, strict=True))
+        return [found.output, *torch.autograd.grad(total, (*state, *net.parameters()))]
+
+    for ours, plain in zip(results(None), results("plain"), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)

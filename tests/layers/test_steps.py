@@ -1,5 +1,7 @@
 """A step of a search by compiled code is the step that torch's own words make, and torch.nn's where it has the same."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -174,6 +176,42 @@ def test_a_query_that_is_no_number_is_refused_in_a_search_too():
     memory = attention.remember(torch.randn(1, 3, 2))
     with torch.inference_mode(), pytest.raises(UsageError, match="must be finite"):
         attention(torch.tensor([[float("nan"), 0.0]]), memory)
+
+
+def test_a_memory_whose_parts_disagree_is_left_to_torch_which_refuses_it():
+    attention = ATTENTIONS.build("dot", 4, 4)
+    memory = attention.remember(torch.randn(3, 5, 4))
+    query = torch.randn(3, 4)
+    for wrong in (
+        memory._replace(mask=torch.ones(3, 9, dtype=torch.bool)),
+        memory._replace(keys=memory.keys[:1].clone(), values=memory.values[:1].clone()),
+        memory._replace(values=memory.values[:, :2].clone()),
+    ):
+        with torch.inference_mode(), pytest.raises(RuntimeError):
+            attention(query, wrong)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_state_of_one_row_for_many_is_no_state_of_theirs(kind):
+    cell = random_cell({"kind": kind}, 4, 9)
+    state = tuple(torch.randn(1, size) for size in cell.state_sizes)
+    h = state[0].expand(5, -1).contiguous()
+    ours, words = both_ways(cell.advance, cell.project(torch.randn(5, 4)), (h, *state[1:]))
+    close(ours, words)
+
+
+def test_threads_that_share_a_weight_may_give_it_other_biases():
+    weight, x = torch.randn(40, 64), torch.randn(5, 64)
+    laid = TiledWeight.of(weight, "float32")
+    biases = [torch.randn(40) for _ in range(4)]
+
+    def all_right(bias):
+        wanted = x @ weight.t() + bias
+        with torch.inference_mode():
+            return all(torch.allclose(laid.rows(x, bias), wanted, atol=1e-3) for _ in range(300))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(all_right, biases))
 
 
 @pytest.mark.parametrize("change", [torch.Tensor.double, lambda x: x.t().contiguous().t()], ids=["double", "turned"])

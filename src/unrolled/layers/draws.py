@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 from torch.nn import functional
 
 from unrolled.layers.kernels import compiled
@@ -27,12 +27,16 @@ def kept(shape: tuple[int, ...], chance: float, like: Tensor, value: float = 1.0
     number of threads.
     """
     out = torch.empty(shape, dtype=like.dtype, device=like.device)
-    if not _ours(like, out.numel()):
+    if not _ours(out):
         out = out.bernoulli_(chance)
         return out if value == 1 else out.mul_(value)
+    return _draw(out, _key(), chance, value)
+
+
+def _draw(out: Tensor, key: int, chance: float, value: float) -> Tensor:
     from unrolled.layers.kernels.compiled import philox
 
-    philox.compiled(out.dtype)[0](out.data_ptr(), out.numel(), _key(), _bound(chance), value)
+    philox.compiled(out.dtype)[0](out.data_ptr(), out.numel(), key, _bound(chance), value)
     return out
 
 
@@ -43,7 +47,7 @@ def dropout(x: Tensor, rate: float, training: bool = True) -> Tensor:
     """
     if not training or rate == 0:
         return x
-    if not _ours(x, x.numel()):
+    if not _ours(x):
         return functional.dropout(x, rate)
     return _Dropout.apply(x, _key(), rate)
 
@@ -55,26 +59,37 @@ class _Dropout(Function):
     def forward(ctx: Any, x: Tensor, key: int, rate: float) -> Tensor:
         from unrolled.layers.kernels.compiled import philox
 
-        ctx.key, ctx.rate = key, rate
-        x = x.contiguous()
+        ctx.key, ctx.rate, ctx.shape, ctx.dtype = key, rate, x.shape, x.dtype
+        x = x.resolve_neg().contiguous()
         out = torch.empty_like(x)
         philox.compiled(x.dtype)[1](x.data_ptr(), out.data_ptr(), x.numel(), key, _bound(1 - rate), 1 / (1 - rate))
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Dropout.apply(grad, ctx.key, ctx.rate), None, None
+        if _ours(grad):
+            return _Dropout.apply(grad, ctx.key, ctx.rate), None, None
+        factors = _draw(torch.empty(ctx.shape, dtype=ctx.dtype), ctx.key, 1 - ctx.rate, 1 / (1 - ctx.rate))
+        return grad * factors, None, None  # of a gradient that is batched, the same draw for all
 
 
-def _ours(like: Tensor, size: int) -> bool:
+def _ours(tensor: Tensor) -> bool:
     """Whether the compiled loops draw; tensors that are traced or batched by torch.func have no numbers to draw for."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch.jit.is_tracing():
         return False
-    return like.device.type == "cpu" and like.dtype in TYPES and type(like) in compiled.KINDS and size > FEW
+    plain = tensor.device.type == "cpu" and tensor.dtype in TYPES and type(tensor) in compiled.KINDS
+    return plain and tensor.numel() > FEW and forward_ad._current_level < 0 and _has_numbers(tensor)
+
+
+def _has_numbers(tensor: Tensor) -> bool:
+    try:
+        return tensor.data_ptr() != 0
+    except RuntimeError:  # one of a batch that autograd makes
+        return False
 
 
 def _key() -> int:
-    return int(torch.empty((), dtype=torch.int64).random_().item())
+    return int(torch.empty((), dtype=torch.int64, device="cpu").random_().item())
 
 
 def _bound(chance: float) -> int:

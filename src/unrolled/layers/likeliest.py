@@ -26,7 +26,7 @@ def likeliest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
         whole = _rows(logits)
         pick(array(whole), logits.shape[1], array(scores), array(ids))
         return scores, ids
-    ids = logits.topk(k, dim=-1).indices
+    ids = logits.sort(dim=-1, descending=True, stable=True).indices[:, :k]
     return logits.log_softmax(dim=-1).gather(-1, ids), ids
 
 

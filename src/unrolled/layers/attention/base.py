@@ -212,7 +212,7 @@ class Attention(nn.Module, abc.ABC):
     def _look_once(self, query: Tensor, memory: Memory) -> Attended | None:
         """One step of a search by compiled code, or None where that is not possible."""
         asked = self.asks(query)
-        if asked is None or not memory.mask.is_contiguous():
+        if asked is None or not memory.mask.is_contiguous() or not _fit(asked.query, memory):
             return None
         given = (asked.query, memory.keys, memory.values)
         if not steps.plain(*given, *([] if asked.vector is None else [asked.vector])):
@@ -267,6 +267,13 @@ class Attention(nn.Module, abc.ABC):
                 f"{name} of the attention {type(self).__name__} holds {given[row, position, place].item()} at row "
                 f"{row}, position {position}; its numbers must be finite{also}. Look at what made them."
             )
+
+
+def _fit(query: Tensor, memory: Memory) -> bool:
+    """Whether a query [batch, 1, key] and the parts of a memory are of the same rows, places and size."""
+    places = memory.mask.shape
+    same = memory.keys.shape[:2] == places and memory.values.shape[:2] == places
+    return same and query.shape[0] == places[0] and query.shape[2] == memory.keys.shape[2]
 
 
 ATTENTIONS: Registry[Attention] = Registry("attention")

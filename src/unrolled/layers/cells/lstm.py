@@ -109,7 +109,8 @@ class LSTM(Cell):
         h, memory = state
         n = self.hidden_size
         total = self.add_past(projected, h, seen, slice(None))
-        if self.bare and steps.plain(total) and memory.dtype is total.dtype:
+        fits = memory.shape == (len(total), n) and memory.dtype is total.dtype
+        if self.bare and fits and steps.plain(total):
             return steps.lstm(total, memory.contiguous())
         early, candidate, show = total.split((total.shape[1] - 2 * n, n, n), 1)
         early = self._peep(early, memory, slice(0, -1)).sigmoid()

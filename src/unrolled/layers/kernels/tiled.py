@@ -143,7 +143,8 @@ class TiledWeight(Tensor):
         """`product` of x [rows, inner], rows perhaps further apart than they are wide: wide ones cost less so."""
         if not _ours(self, x, bias, turned=False) or x.dim() != 2:
             return functional.linear(x, self, bias)
-        return self._multiplied(x, self._filled(bias, self.laid_out().width).data_ptr())
+        whole = self._filled(bias, self.laid_out().width)
+        return self._multiplied(x, whole.data_ptr())
 
     def added(self, total: Tensor, x: Tensor) -> Tensor:
         """total [rows, width] + x [rows, inner] · weightᵀ → a tensor of its own, float32."""

@@ -156,7 +156,9 @@ def _multiply_by_library(x: Any, weight: Any, out: Any, keep: Any) -> Any:
         # BLAS counts along columns, so that each matrix is turned to it: outᵀ = weightᵀ xᵀ.
         sizes = np.empty(6, np.int32)
         sizes[0], sizes[1], sizes[2] = out.shape[1], out.shape[0], x.shape[1]
-        sizes[3], sizes[4], sizes[5] = weight.stride, x.strides[0] // x.itemsize, out.strides[0] // out.itemsize
+        sizes[3] = weight.stride
+        sizes[4] = max(x.strides[0] // x.itemsize, x.shape[1])  # one row alone may say less than the library wants
+        sizes[5] = max(out.strides[0] // out.itemsize, out.shape[1])
         factors = np.empty(2, out.dtype)
         factors[0], factors[1] = 1, keep
         letters = np.empty(2, np.uint8)

@@ -50,6 +50,9 @@ def found() -> bool:
         import triton  # noqa: F401
     except ImportError:
         return False
+    except Exception as error:  # it asks drivers and compilers, which raise what they like
+        warnings.warn(f"Triton is there and cannot be loaded: {type(error).__name__}: {error}", stacklevel=2)
+        return False
     return True
 
 
