@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -15,6 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.base import SILENCE, Noise, State
 from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels.order import Rows
 from unrolled.layers.kernels.tiled import TiledWeight
 
 Factors = tuple[tuple[Tensor, Tensor], ...]
@@ -32,35 +32,6 @@ class Extras(NamedTuple):
 
 
 NO_EXTRAS = Extras()
-
-
-class Rows:
-    """Where the rows of packed steps lie: step t has the first ``counts[t]`` rows, from place ``starts[t]`` on."""
-
-    def __init__(self, counts: list[int], device: torch.device) -> None:
-        self.counts = np.array(counts, np.int64)
-        self.starts = np.cumsum(self.counts) - self.counts
-        self.device = device
-
-    @cached_property
-    def each(self) -> Tensor:
-        """Of each place its row."""
-        return self._index(np.arange(self.counts.sum()) - np.repeat(self.starts, self.counts))
-
-    @cached_property
-    def before(self) -> Tensor:
-        """Of each place but the first step's the same row's place before."""
-        place = np.arange(self.counts[0], self.counts.sum())
-        return self._index(place - np.repeat(self.counts[:-1], self.counts[1:]))
-
-    @cached_property
-    def last(self) -> Tensor:
-        """Of each row its last place."""
-        row = np.arange(self.counts[0])
-        return self._index(self.starts[np.searchsorted(-self.counts, -row) - 1] + row)
-
-    def _index(self, places: np.ndarray) -> Tensor:
-        return torch.from_numpy(places).to(self.device)
 
 
 class Between(abc.ABC):

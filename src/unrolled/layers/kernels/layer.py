@@ -110,7 +110,7 @@ class _Layer(Function):
                 ctx.projections.append(projection)
                 bias = None if held.hidden_bias is None else held.hidden_bias.to(inner)
                 kernel.begin(held.hidden_weight.to(inner), bias, held.extras)
-                kernel.rows = plan.kernels[0].rows  # of the same counts
+                kernel.rows = plan.order.rows
                 if not direction:
                     output = rows.new_empty(len(rows), kernel.output_size * len(plan.kernels))
                 kernel.outside = (output, places[direction], kernel.output_size * direction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,26 @@ from torch import Tensor
 from torch.autograd import Function
 
 from unrolled.base.errors import UsageError
+
+
+class Rows:
+    """Where the rows of packed steps lie: step t has the first ``counts[t]`` rows, from place ``starts[t]`` on."""
+
+    def __init__(self, counts: Sequence[int] | np.ndarray, device: torch.device) -> None:
+        from unrolled.layers.kernels.compiled.order import follow
+
+        self.counts = np.asarray(counts, np.int64)
+        self.device = device
+        size, rows = int(self.counts.sum()), int(self.counts[0])
+        self.starts = np.empty_like(self.counts)
+        each, before, last = np.empty(size, np.int64), np.empty(size - rows, np.int64), np.empty(rows, np.int64)
+        follow(self.counts, self.starts, each, before, last)
+        self.each = torch.from_numpy(each).to(device)
+        """Of each place its row."""
+        self.before = torch.from_numpy(before).to(device)
+        """Of each place but the first step's the same row's place before."""
+        self.last = torch.from_numpy(last).to(device)
+        """Of each row its last place."""
 
 
 class Order:
@@ -22,33 +43,28 @@ class Order:
     block of [longest, batch]; ``even`` says that all rows are equally long.
     """
 
-    def __init__(self, batch: int, time: int, lengths: list[int], device: torch.device) -> None:
+    def __init__(self, batch: int, time: int, lengths: Sequence[int] | np.ndarray, device: torch.device) -> None:
+        from unrolled.layers.kernels.compiled.order import count, place
+
         self.batch = batch
         self.time = time
-        length = np.array(lengths)
-        rows = np.argsort(-length, kind="stable")
-        length = length[rows]
-        steps = np.arange(length[0])[:, None]
-        real = steps < length
-        counts = real.sum(1)
-        self.counts: list[int] = counts.tolist()
-        self.size = sum(lengths)
-        self.fill = self.size / real.size
+        length = np.asarray(lengths, np.int64)
+        counts, sorted_rows, back = (
+            np.empty(length.max(), np.int64),
+            np.empty(batch, np.int64),
+            np.empty(batch, np.int64),
+        )
+        self._sorted: bool = count(length, counts, sorted_rows, back)
+        self.rows = Rows(counts, device)
+        self.counts = self.rows.counts.tolist()
+        self.size = int(length.sum())
+        self.fill = self.size / (len(counts) * batch)
         self.even = self.fill == 1.0
-        starts = np.cumsum(counts) - counts
-        step, column = np.nonzero(real)
-        ends = length - 1
-
-        def index(array: np.ndarray) -> Tensor:
-            return torch.from_numpy(array).to(device)
-
-        self._symbols = index(rows[column] * time + step)
-        self.turned = index(starts[ends[column] - step] + column)
-        self._column = index(column)
-        self._ends = index(starts[ends] + np.arange(batch))
-        self._sorted = bool((rows == np.arange(batch)).all())
-        self._rows = index(rows)
-        self._back = index(np.argsort(rows))
+        symbols, turned = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
+        place(length, sorted_rows, counts, self.rows.starts, time, symbols, turned)
+        self._symbols, self.turned, self._rows, self._back = (
+            torch.from_numpy(index).to(device) for index in (symbols, turned, sorted_rows, back)
+        )
 
     def pack(self, x: Tensor) -> Tensor:
         """[batch, time, size] → packed [Σ counts, size]."""
@@ -77,7 +93,7 @@ class Order:
 
     def spread(self, rows: Tensor) -> Tensor:
         """One vector for each sorted row [batch, size] → packed, the same at all steps of the row."""
-        return rows.index_select(0, self._column)
+        return rows.index_select(0, self.rows.each)
 
     def sort(self, rows: Tensor) -> Tensor:
         """Rows in the caller's order → the longest first."""
@@ -89,7 +105,7 @@ class Order:
 
     def last(self, packed: Tensor) -> Tensor:
         """Each sorted row's last step, [batch, size]."""
-        return packed.index_select(0, self._ends)
+        return packed.index_select(0, self.rows.last)
 
     def pad(self, packed: Tensor) -> Tensor:
         """Packed → a block [steps, sorted rows, size], 0 at padding."""
@@ -104,7 +120,7 @@ class Order:
 
     def padding(self) -> Tensor:
         """Where the block has padding, bool [steps, sorted rows]."""
-        counts = torch.tensor(self.counts, device=self._column.device)
+        counts = torch.tensor(self.counts, device=self.rows.device)
         return torch.arange(self.batch, device=counts.device) >= counts.unsqueeze(1)
 
     def _block(self) -> Tensor:
@@ -126,10 +142,10 @@ def order_of(mask: Tensor | None, x: Tensor) -> Order:
             f"mask of Recurrent is {mask.dtype} {list(mask.shape)}; "
             f"it must be torch.bool {[batch, time]}, True = real, for this x."
         )
-    lengths = mask.sum(1)
-    gaps = (mask[:, 1:] & ~mask[:, :-1]).any(1)
-    found = torch.where(gaps, -1, lengths).tolist()
-    if min(found) < 1:
+    from unrolled.layers.kernels.compiled.order import measure
+
+    found = np.empty(batch, np.int64)
+    if not measure(np.ascontiguousarray(mask.cpu().numpy()), found):
         row = next(row for row, length in enumerate(found) if length < 1)
         if found[row] == 0:
             raise UsageError(
