@@ -17,6 +17,7 @@ if not compiled.product_found(torch.bfloat16):
     pytest.skip("torch brings no products that compiled code could call on this machine", allow_module_level=True)
 
 from unrolled.layers.kernels.compiled import amx, tiles
+from unrolled.layers.kernels.compiled.arrays import laid_out
 
 
 class Registers:
@@ -74,8 +75,7 @@ def test_a_product_is_that_of_exact_numbers(rows, keep, turned, registers):
     torch.manual_seed(rows)
     x, weight, out = torch.randn(rows, 64).bfloat16(), torch.randn(64, 96).bfloat16(), torch.randn(rows, 99)
     wanted, beside = x.double() @ weight.double() + (out[:, :96].double() if keep else 0), out[:, 96:].clone()
-    given = (weight.t().contiguous() if turned else weight).view(torch.uint16).numpy()
-    made = tiles.laid_out(given, turned)
+    made = laid_out(weight.t().contiguous().t() if turned else weight, in_tiles=True)
     tiles.multiply_tiles.py_func(x.view(torch.uint16).numpy(), made, out.numpy()[:, :96], keep)
     torch.testing.assert_close(out[:, :96].double(), wanted, rtol=1e-6, atol=1e-4)
     assert torch.equal(out[:, 96:], beside), "nothing beside the columns is written"
@@ -85,7 +85,7 @@ def test_a_product_is_that_of_exact_numbers(rows, keep, turned, registers):
 def test_columns_are_gone_through_in_groups_and_each_way_in_turn(registers, monkeypatch):
     monkeypatch.setattr(tiles, "GROUP", 3 * 2 * 2 * amx.TILE)  # three pairs of columns, of five
     x, weight, bias = torch.randn(45, 64).bfloat16(), torch.randn(64, 160).bfloat16(), torch.randn(160)
-    made = tiles.laid_out(weight.view(torch.uint16).numpy(), False)
+    made = laid_out(weight, in_tiles=True)
     for _ in range(2):
         out = torch.empty(45, 160)
         tiles.project_tiles.py_func(x.view(torch.uint16).numpy(), made, bias.numpy(), out.numpy())

@@ -12,7 +12,7 @@ from torch.nn import functional
 from unrolled.layers import Recurrent
 from unrolled.layers.kernels import choose, compiled, layer
 from unrolled.layers.kernels.compiled import arrays
-from unrolled.layers.kernels.compiled.arrays import array, held
+from unrolled.layers.kernels.compiled.arrays import array, held, laid_out
 from unrolled.layers.kernels.tiled import MOST_ROWS, TiledWeight, lay_out
 
 if not compiled.tiles_found():
@@ -52,7 +52,7 @@ def whole_tiles(most=4):
 def test_a_product_is_that_of_exact_numbers(rows, inner, width, turned, keep, again):
     x, weight, before = numbers(rows, inner + 32)[:, :inner], numbers(inner, width), torch.randn(rows, width + 3)
     wanted = x.double() @ weight.double() + (before[:, :width].double() if keep else 0)
-    made = tiles.laid_out(array(weight.t().contiguous() if turned else weight), turned)
+    made = laid_out(weight.t().contiguous().t() if turned else weight, in_tiles=True)
     for _ in range(1 + again):  # the columns come from the other end the second time
         out = before.clone()
         multiply(x, made, out[:, :width], keep)
@@ -62,7 +62,7 @@ def test_a_product_is_that_of_exact_numbers(rows, inner, width, turned, keep, ag
 
 def test_a_bias_is_added_to_every_row():
     x, weight, bias, out = numbers(45, 64), numbers(64, 96), torch.randn(96), torch.empty(45, 96)
-    made = tiles.laid_out(array(weight), False)
+    made = laid_out(weight, in_tiles=True)
     of = tiles.project_tiles if isinstance(made, tiles.Tiles) else vectors.project_panels
     of(array(x), made, bias.numpy(), out.numpy())
     torch.testing.assert_close(out.double(), x.double() @ weight.double() + bias.double(), rtol=1e-6, atol=1e-5)
@@ -71,14 +71,14 @@ def test_a_bias_is_added_to_every_row():
 def test_a_large_weight_is_gone_through_in_groups_of_columns():
     x, weight, out = numbers(200, 1024), numbers(1024, 640), torch.empty(200, 640)
     assert 2 * tiles.GROUP < 2 * 1024 * 640
-    multiply(x, tiles.laid_out(array(weight), False), out, False)
+    multiply(x, laid_out(weight, in_tiles=True), out, False)
     torch.testing.assert_close(out.double(), x.double() @ weight.double(), rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("rows", [1, 16, 17, 32, 50])
 def test_a_row_does_not_hang_on_the_rows_beside_it(rows):
     torch.manual_seed(1)
-    x, made = numbers(130, 64), tiles.laid_out(array(numbers(64, 64)), False)
+    x, made = numbers(130, 64), laid_out(numbers(64, 64), in_tiles=True)
     together, some = torch.empty(130, 64), torch.empty(rows, 64)
     multiply(x, made, together, False)
     multiply(x[7 : 7 + rows].contiguous(), made, some, False)
@@ -89,7 +89,7 @@ def test_without_permission_no_tile_is_made(monkeypatch):
     monkeypatch.setattr(tiles, "found", lambda: False)
     monkeypatch.setattr(tiles, "HAS_PAIRS", False)
     with pytest.raises(RuntimeError, match="without them"):
-        tiles.laid_out(array(numbers(32, 32)), False)
+        laid_out(numbers(32, 32), in_tiles=True)
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,14 @@ def some(tensor: Tensor | None) -> Any:
 def laid_out(weight: Tensor, *, in_tiles: bool) -> Tiles | Panels:
     """``weight`` [inner, width], or a turned view of one, float32 or bfloat16: in tiles, of bfloat16, or in panels."""
     with torch._C.DisableTorchFunctionSubclass():
-        turned = weight.stride(1) != 1
-        plain = (weight.t() if turned else weight).detach()
-        numbers = (plain.view(torch.uint16) if weight.dtype is torch.bfloat16 else plain).numpy()
-    return (tiles if in_tiles else vectors).laid_out(numbers, turned)
+        shape, at, (below, beside) = weight.shape, weight.data_ptr(), weight.stride()
+    turned = beside != 1
+    apart = max(beside, shape[0]) if turned else max(below, shape[1])  # of one row alone torch may say less
+    return (
+        tiles.laid_out(at, apart, shape, turned)
+        if in_tiles
+        else vectors.laid_out(at, apart, shape, turned, weight.dtype)
+    )
 
 
 def multiply_at(x: Tensor, weight: Tiles | Panels, out: Tensor, first: int = 0, first_apart: int = 0) -> Tensor:

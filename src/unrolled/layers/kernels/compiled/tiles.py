@@ -6,10 +6,13 @@ a result is does not depend on the rows beside it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numba import carray, types
 
 from unrolled.layers.kernels.compiled.amx import (
     BYTES,
@@ -27,9 +30,9 @@ from unrolled.layers.kernels.compiled.amx import (
     turn_words,
     weave_words,
 )
-from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS
-from unrolled.layers.kernels.compiled.functions import loop_function, row_function
-from unrolled.layers.kernels.compiled.vectors import Panels, of_pairs
+from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS, PAIRS
+from unrolled.layers.kernels.compiled.functions import by_address, loop_function, row_function
+from unrolled.layers.kernels.compiled.vectors import Panels
 
 load_0, load_1, load_2, load_3, load_4, load_5, load_6, load_7 = LOAD
 store_0, store_1, store_2, store_3 = STORE
@@ -58,33 +61,36 @@ class Tiles(NamedTuple):
         return len(self.numbers) * SIDE
 
 
-def laid_out(weight: Any, turned: bool) -> Tiles | Panels:
-    """``weight`` [inner, width], uint16, in tiles; ``turned``: it comes as [width, inner].
+def laid_out(weight: int, apart: int, shape: Sequence[int], turned: bool) -> Tiles | Panels:
+    """A bfloat16 weight [inner, width] of ``shape`` at an address in tiles; rows that a last tile lacks are zeros.
 
-    Where there are no registers for tiles, but an instruction for pairs, the same numbers are panels of pairs: a column
-    of tiles is one.
+    Its rows are ``apart`` numbers apart, or with ``turned`` its columns. Where there are no registers for tiles, but an
+    instruction for pairs, the same numbers are panels of pairs: a column of tiles is one.
     """
     if not (found() or HAS_PAIRS):  # without permission a product ends the process
         raise RuntimeError("tiles were asked for on a machine without them: ask tiles_worthwhile first")
-    numbers = _filled(weight, turned)
-    return Tiles(numbers, np.zeros(1, np.int64)) if found() else _as_panels(numbers)
+    inner, width = shape
+    columns, deep = width // SIDE, (inner + DEEP - 1) // DEEP
+    room = torch.empty(columns, deep * SIDE, SIDE, dtype=torch.int32)  # torch's memory begins where a vector may
+    _laying()(weight, apart, inner, width, turned, room.data_ptr())
+    numbers = room.numpy().view(np.uint32)
+    if found():
+        return Tiles(numbers.reshape(columns, deep, SIDE, SIDE), np.zeros(1, np.int64))
+    return Panels(numbers, PAIRS, room.data_ptr(), columns, deep * SIDE)
 
 
-def woven(weight: Any) -> Panels:
-    """``weight`` [inner, width], uint16, in panels of pairs; rows that a last tile lacks are zeros."""
-    return _as_panels(_filled(weight, False))
+@cache
+def _laying() -> Any:
+    number = types.CPointer(types.uint16)
+    return by_address(_lay, types.void(number, *[types.intp] * 3, types.boolean, types.CPointer(types.uint32)))
 
 
-def _as_panels(numbers: Any) -> Panels:
-    return of_pairs(numbers.reshape(len(numbers), -1, SIDE))
-
-
-def _filled(weight: Any, turned: bool) -> Any:
-    inner, width = weight.shape[::-1] if turned else weight.shape
-    room = torch.empty(width // SIDE, (inner + DEEP - 1) // DEEP, SIDE, SIDE, dtype=torch.int32)
-    numbers = room.numpy().view(np.uint32)  # torch's memory begins where a vector may
-    (turn if turned else weave)(weight, numbers)
-    return numbers
+def _lay(weight_at: Any, apart: int, inner: int, width: int, turned: bool, numbers_at: Any) -> None:
+    numbers = carray(numbers_at, (width // SIDE, (inner + DEEP - 1) // DEEP, SIDE, SIDE))
+    if turned:
+        turn(carray(weight_at, (width, apart))[:, :inner], numbers)
+    else:
+        weave(carray(weight_at, (inner, apart))[:, :width], numbers)
 
 
 @loop_function

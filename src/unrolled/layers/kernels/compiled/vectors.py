@@ -12,12 +12,14 @@ panel may hold, and what x then is: blocks.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from llvmlite import binding
-from numba import types
+from numba import carray, types
 
 from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import turn_words
@@ -26,7 +28,6 @@ from unrolled.layers.kernels.compiled.blocks import (
     HALF,
     HAS_LONG,
     LIBRARY_LAGS,
-    PAIRS,
     ROWS,
     SINGLE,
     WIDE,
@@ -35,7 +36,7 @@ from unrolled.layers.kernels.compiled.blocks import (
     copy,
     widen,
 )
-from unrolled.layers.kernels.compiled.functions import c_function, loop_function
+from unrolled.layers.kernels.compiled.functions import by_address, c_function, loop_function
 
 MOST_ROWS = 48 if HAS_LONG and not LIBRARY_LAGS else 1024
 """Up to how many rows a product of one thread is faster than a library's, which lays out its weight in each call."""
@@ -61,19 +62,31 @@ class Panels(NamedTuple):
         return self.columns * SIDE
 
 
-def laid_out(weight: Any, turned: bool) -> Panels:
-    """``weight`` [inner, width], float32 or uint16, in panels; ``turned``: it comes as [width, inner]."""
-    inner, width = weight.shape[::-1] if turned else weight.shape
-    kind = torch.float32 if weight.dtype == np.float32 else torch.bfloat16
+def laid_out(weight: int, apart: int, shape: Sequence[int], turned: bool, kind: torch.dtype) -> Panels:
+    """A weight [inner, width] of ``shape`` at an address, float32 or bfloat16, in panels.
+
+    Its rows are ``apart`` numbers apart, or with ``turned`` its columns.
+    """
+    inner, width = shape
     numbers = torch.empty(width // SIDE, inner, SIDE, dtype=kind)  # torch's memory begins where a vector may
-    panels = (numbers if kind is torch.float32 else numbers.view(torch.uint16)).numpy()
-    (_turn if turned else _split)(weight, panels)
-    return Panels(panels, SINGLE if kind is torch.float32 else WIDENED, panels.ctypes.data, *panels.shape[:2])
+    single = kind is torch.float32
+    _laying(single)(weight, apart, inner, width, turned, numbers.data_ptr())
+    panels = (numbers if single else numbers.view(torch.uint16)).numpy()
+    return Panels(panels, SINGLE if single else WIDENED, numbers.data_ptr(), width // SIDE, inner)
 
 
-def of_pairs(numbers: Any) -> Panels:
-    """``numbers`` [width / 16, steps, 16], uint32: two rows of a bfloat16 weight woven into one."""
-    return Panels(numbers, PAIRS, numbers.ctypes.data, *numbers.shape[:2])
+@cache
+def _laying(single: bool) -> Any:
+    number = types.CPointer(types.float32 if single else types.uint16)
+    return by_address(_lay, types.void(number, *[types.intp] * 3, types.boolean, number))
+
+
+def _lay(weight_at: Any, apart: int, inner: int, width: int, turned: bool, panels_at: Any) -> None:
+    panels = carray(panels_at, (width // SIDE, inner, SIDE))
+    if turned:
+        _turn(carray(weight_at, (width, apart))[:, :inner], panels)
+    else:
+        _split(carray(weight_at, (inner, apart))[:, :width], panels)
 
 
 @loop_function
