@@ -298,3 +298,14 @@ def test_the_panels_of_a_loop_are_those_of_the_weight():
     laid = TiledWeight.of(torch.randn(64, 16), "float32")
     assert np.shares_memory(arrays.held(laid.t(), 9).numbers, laid.laid_out().numbers)
     assert not np.shares_memory(laid.laid_out().numbers, laid.whole.numpy())
+
+
+def test_one_product_lays_out_a_small_weight_for_one_row_and_a_large_one_for_many(monkeypatch):
+    monkeypatch.setattr(compiled, "library_lags", lambda _: True)
+    monkeypatch.setattr(compiled, "tiles_found", lambda: True)
+    small, large = torch.Size((64, 192)), torch.Size((512, 1024))
+    many = compiled.PRODUCTS * compiled.STEP
+    assert compiled.once_pays(small, torch.bfloat16, 1)
+    assert not compiled.once_pays(large, torch.bfloat16, many - 1)
+    assert compiled.once_pays(large, torch.bfloat16, many)
+    assert not compiled.once_pays(small, torch.float32, 1), "a library multiplies a row in float32 as it lies"

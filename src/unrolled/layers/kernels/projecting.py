@@ -38,7 +38,7 @@ class Projection:
         if self.gain is None and x.dtype is self.work and not own:
             return torch.addmm(self.bias, x, turned)
         total = x.new_empty(rows, self.weight.shape[0], dtype=self.work)
-        told = (array(x), held(turned, rows // compiled.STEP), array(self.bias))
+        told = (array(x), held(turned, compiled.PRODUCTS if own else rows // compiled.STEP), array(self.bias))
         if self.gain is None:
             loops.project(*told, array(total))
         else:

@@ -87,9 +87,14 @@ STEP = 64
 """Rows of a product that take about as long as a step of a loop does."""
 
 
+SMALL = 1 << 16
+"""Numbers of a bfloat16 weight that are laid out in the time that a call of a library takes before it multiplies."""
+
+
 def once_pays(shape: torch.Size, dtype: torch.dtype, rows: int) -> bool:
     """Whether one product of so many rows with a weight [inner, width] is faster by our own, laying out included."""
-    return library_lags(dtype) and laying_out_pays(shape, dtype, rows // STEP)
+    small = dtype is torch.bfloat16 and shape.numel() <= SMALL
+    return library_lags(dtype) and laying_out_pays(shape, dtype, PRODUCTS if small else rows // STEP)
 
 
 def sums_of(dtype: torch.dtype) -> bool:
