@@ -261,7 +261,7 @@ def weight_gradient(factors: Factors) -> Tensor:
 
         widths = [gradient.shape[1] for gradient, _ in pairs]
         total = pairs[0][0].new_empty(sum(widths), pairs[0][1].shape[1], dtype=torch.float32)
-        for part, (gradient, given) in zip(total.split(widths), pairs, strict=True):
+        for part, (gradient, given) in zip(total.split_with_sizes(widths), pairs, strict=True):
             sum_of_products(gradient, given, part)
         return total
     parts = [gradient.t() @ given for gradient, given in pairs]

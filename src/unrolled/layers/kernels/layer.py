@@ -104,7 +104,7 @@ class _Layer(Function):
             for direction, (kernel, held, inner) in enumerate(
                 zip(plan.kernels, _held(tensors), plan.inners, strict=True)
             ):
-                given = plan.order.turn(rows) if direction else rows
+                given = rows.index_select(0, plan.order.turned) if direction else rows
                 weight = held.input_weight.to(plan.dtype)
                 projection = Projection(weight, held.input_bias, held.input_gain, plan.widths, plan.work)
                 ctx.projections.append(projection)
@@ -134,7 +134,7 @@ class _Layer(Function):
                 product, gain = projection.backward(total)
                 if needs[1]:
                     own = input_gradient(product, projection.weight)
-                    x = own if x is None else x.add_(plan.order.turn(own))
+                    x = own if x is None else x.add_(own.index_select(0, plan.order.turned))
                 gradients += [
                     weight_gradient(((product, projection.x),)) if wanted[0] else None,
                     projection.bias_gradient(total) if wanted[1] else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import weakref
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -72,9 +73,9 @@ class Product:
     def __init__(self, kernel: Kernel, rows: slice, widths: tuple[int, ...]) -> None:
         self.kernel: Kernel = weakref.proxy(kernel)  # whose part this is: what it holds must go when it goes
         self.widths = widths
-        self.weights = [block[rows] for block in kernel.weight.chunk(kernel.directions)]
+        blocks = [kernel.weight] if kernel.directions == 1 else kernel.weight.chunk(kernel.directions)
+        self.weights = [block[rows] for block in blocks]
         self.turned = [kernel.turned(weight) for weight in self.weights]
-        self.turns = [turned.split(widths, 1) for turned in self.turned]
         self.seen = None if kernel.noise.seen is None else kernel.operand(kernel.noise.seen)
         gain = kernel.extras.hidden_gain
         self.norms: list[Norm] = []
@@ -83,6 +84,11 @@ class Product:
             self.grad = kernel.empty(len(self.weights[0]), kernel.weight.dtype)
             self.grads = () if kernel.compiled else kernel.split(self.grad)
         self.bare = not self.norms and self.seen is None
+
+    @cached_property
+    def turns(self) -> list[tuple[Tensor, ...]]:
+        """For each direction the turned weight's columns of each total."""
+        return [turned.split(self.widths, 1) for turned in self.turned]
 
     def forward(self, step: int, h: Tensor, totals: tuple[Tensor, ...]) -> None:
         """Add to ``totals``, one [rows, width] for each width; ``h`` is in the products' type."""
