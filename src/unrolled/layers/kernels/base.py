@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -200,6 +201,11 @@ class Kernel(abc.ABC):
         return reversed(list(enumerate(zip(wanted, *map(self.split, packed), strict=True))))
 
 
+def as_written(device: str) -> AbstractContextManager[Any]:
+    """Where autocast changes no type: on a way back it is off as a rule, and a context of its own takes time."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+
+
 class WholeSequence(Function):
     """A kernel as one node of the graph: the weight's gradient is one product after the loop, not one per step."""
 
@@ -217,7 +223,7 @@ class WholeSequence(Function):
         state = None if hidden is None else (hidden,) if memory is None else (hidden, memory)
         ctx.kernel, ctx.types = kernel, (projected.dtype, weight.dtype)
         ctx.set_materialize_grads(False)
-        with torch.autocast(weight.device.type, enabled=False):
+        with as_written(weight.device.type):
             kernel.begin(weight, bias, Extras(*extras))
             output, ends = kernel.forward(projected.to(kernel.work).contiguous(), state)
         return output.detach(), ends[0], ends[1] if len(ends) == 2 else None
@@ -228,7 +234,7 @@ class WholeSequence(Function):
         ctx: Any, grad_output: Tensor | None, grad_hidden: Tensor | None, grad_memory: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         kernel: Kernel = ctx.kernel
-        with torch.autocast(kernel.weight.device.type, enabled=False):
+        with as_written(kernel.weight.device.type):
             projected, state = run_backward(kernel, grad_output, grad_hidden, grad_memory)
             needs = ctx.needs_input_grad
             weight = weight_gradient(kernel.factors()) if needs[2] else None

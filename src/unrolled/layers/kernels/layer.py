@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells import Cell, State
-from unrolled.layers.kernels.base import Extras, Kernel, input_gradient, run_backward, weight_gradient
+from unrolled.layers.kernels.base import Extras, Kernel, as_written, input_gradient, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import (
     Path,
     choose,
@@ -99,7 +99,7 @@ class _Layer(Function):
         places = (torch.arange(plan.order.size), plan.order.turned)
         ends: list[Tensor | None] = []
         output = x.new_empty(0)
-        with torch.autocast("cpu", enabled=False):
+        with as_written("cpu"):
             rows = x.to(plan.dtype)
             for direction, (kernel, held, inner) in enumerate(
                 zip(plan.kernels, _held(tensors), plan.inners, strict=True)
@@ -127,7 +127,7 @@ class _Layer(Function):
         gradients: list[Tensor | None] = []
         needs = ctx.needs_input_grad
         each = (len(needs) - 2) // len(plan.kernels)
-        with torch.autocast("cpu", enabled=False):
+        with as_written("cpu"):
             for direction, (kernel, projection) in enumerate(zip(plan.kernels, ctx.projections, strict=True)):
                 wanted = needs[2 + direction * each :][:each]
                 total, state = run_backward(kernel, grad_output, *grad_ends[2 * direction :][:2])

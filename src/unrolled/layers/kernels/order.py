@@ -68,7 +68,7 @@ class Order:
 
     def pack(self, x: Tensor) -> Tensor:
         """[batch, time, size] → packed [Σ counts, size]."""
-        return _Take.apply(x.reshape(self.batch * self.time, -1), self._symbols)
+        return _take(x.reshape(self.batch * self.time, -1), self._symbols)
 
     def check_finite(self, packed: Tensor) -> None:
         """UsageError where a real position of ``packed`` holds a number that is not finite."""
@@ -85,7 +85,7 @@ class Order:
 
     def unpack(self, packed: Tensor) -> Tensor:
         """Packed → [batch, time, size], exactly 0 at padding."""
-        return _Place.apply(packed, self._symbols, self.batch * self.time).view(self.batch, self.time, -1)
+        return _put(packed, self._symbols, self.batch * self.time).view(self.batch, self.time, -1)
 
     def turn(self, packed: Tensor) -> Tensor:
         """Each row reversed within its true length; turning twice changes nothing."""
@@ -110,13 +110,13 @@ class Order:
     def pad(self, packed: Tensor) -> Tensor:
         """Packed → a block [steps, sorted rows, size], 0 at padding."""
         steps = len(self.counts)
-        block = packed if self.even else _Place.apply(packed, self._block(), steps * self.batch)
+        block = packed if self.even else _put(packed, self._block(), steps * self.batch)
         return block.view(steps, self.batch, -1)
 
     def unpad(self, block: Tensor) -> Tensor:
         """A block [steps, sorted rows, size] → packed."""
         rows = block.reshape(len(self.counts) * self.batch, -1)
-        return rows if self.even else _Take.apply(rows, self._block())
+        return rows if self.even else _take(rows, self._block())
 
     def padding(self) -> Tensor:
         """Where the block has padding, bool [steps, sorted rows]."""
@@ -159,8 +159,23 @@ def order_of(mask: Tensor | None, x: Tensor) -> Order:
     return Order(batch, time, found, x.device)
 
 
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of a matrix by distinct indices; a node of the graph only where there is a graph."""
+    return _Take.apply(x, index) if x.requires_grad and torch.is_grad_enabled() else x.index_select(0, index)
+
+
+def _put(x: Tensor, index: Tensor, rows: int) -> Tensor:
+    """The inverse of `_take`: rows put at distinct indices of a matrix of zeros."""
+    return _Place.apply(x, index, rows) if x.requires_grad and torch.is_grad_enabled() else _placed(x, index, rows)
+
+
+def _placed(x: Tensor, index: Tensor, rows: int) -> Tensor:
+    placed = x.new_empty(rows, x.shape[1]) if index.shape[0] == rows else x.new_zeros(rows, x.shape[1])
+    return placed.index_copy_(0, index, x)
+
+
 class _Take(Function):
-    """Rows of a matrix by distinct indices; the gradient is placed, not summed."""
+    """`_take`, whose gradient is placed, not summed."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor) -> Tensor:
@@ -169,21 +184,20 @@ class _Take(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Place.apply(grad, ctx.index, ctx.rows), None
+        return _put(grad, ctx.index, ctx.rows), None
 
 
 class _Place(Function):
-    """The inverse of `_Take`: rows put at distinct indices of a matrix of zeros."""
+    """`_put`, whose gradient is taken."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, index: Tensor, rows: int) -> Tensor:
         ctx.index = index
-        placed = x.new_empty(rows, x.shape[1]) if index.shape[0] == rows else x.new_zeros(rows, x.shape[1])
-        return placed.index_copy_(0, index, x)
+        return _placed(x, index, rows)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Take.apply(grad, ctx.index), None, None
+        return _take(grad, ctx.index), None, None
 
 
 class _Turn(Function):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +46,7 @@ class Projection:
             self.given = torch.empty_like(total)
             self.moments = total.new_empty(2, rows, len(self.widths))
             self.product_grad = x.new_empty(total.shape)
-            loops.project_normed(*told, self._norm(), self.widths, array(total))
+            loops.project_normed(*told, self._norm, self.widths, array(total))
         return total
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -56,7 +57,7 @@ class Projection:
         from unrolled.layers.kernels.compiled.arrays import array
 
         gain = torch.empty_like(self.gain)
-        loops.project_normed_back(array(grad.contiguous()), self._norm(), self.widths, array(gain))
+        loops.project_normed_back(array(grad.contiguous()), self._norm, self.widths, array(gain))
         return self.product_grad, gain
 
     def bias_gradient(self, grad: Tensor) -> Tensor:
@@ -70,9 +71,10 @@ class Projection:
         sum_rows(array(grad.contiguous()), array(total))
         return total
 
+    @cached_property
     def _norm(self) -> Normed:
         from unrolled.layers.kernels.compiled.arrays import array, some
         from unrolled.layers.kernels.compiled.rows import Normed
 
-        mean, spread = map(array, self.moments)
+        mean, spread = array(self.moments)
         return Normed(some(self.gain), None, array(self.given), mean, spread, array(self.product_grad), 0, None, None)
