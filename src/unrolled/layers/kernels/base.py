@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +17,9 @@ from unrolled.layers.cells.base import SILENCE, Noise, State
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.order import Rows
 from unrolled.layers.kernels.tiled import TiledWeight
+
+if TYPE_CHECKING:
+    from unrolled.layers.kernels.compiled.rows import Outside
 
 Factors = tuple[tuple[Tensor, Tensor], ...]
 """Pairs (gradient [n, rows], input [n, hidden]) whose products gradientᵀ·input, stacked, are a weight's gradient."""
@@ -70,8 +73,8 @@ class Kernel(abc.ABC):
     grad: Tensor
     """After `backward`: the packed gradient, in the type of products, of what is in the loop; see `of_total`."""
     directions: int = 1
-    outside: tuple[Tensor, Tensor, int] | None = None
-    """Of compiled loops: a packed tensor that gets the outputs too, its row for each of theirs, and its first column.
+    outside: Outside | None = None
+    """Of compiled loops: a packed array that gets the outputs too, its row for each of theirs, and its first column.
 
     The gradient of the outputs then comes in the same order.
     """
@@ -250,7 +253,7 @@ def run_backward(
     """``kernel.backward`` where autograd has no gradient for some outputs (None)."""
     rows = kernel.counts[0]
     if grad_output is None:
-        width = kernel.output_size if kernel.outside is None else kernel.outside[0].shape[1]
+        width = kernel.output_size if kernel.outside is None else kernel.outside.output.shape[1]
         grad_output = kernel.weight.new_zeros(kernel.places, width)
     ends = tuple(
         kernel.weight.new_zeros(rows, size, dtype=kernel.work) if grad is None else grad.to(kernel.work, copy=True)

@@ -45,7 +45,7 @@ class ElmanKernel(Kernel):
 
     def _forward_compiled(self) -> None:
         from unrolled.layers.kernels.compiled import elman as loops
-        from unrolled.layers.kernels.compiled.arrays import array, held, outside, some, steps
+        from unrolled.layers.kernels.compiled.arrays import array, held, some, steps
 
         copy = self.empty(self.size, self.weight.dtype) if self.reduced else None
         self.output = self.hidden if copy is None else copy
@@ -56,7 +56,7 @@ class ElmanKernel(Kernel):
             array(first),
             array(self.hidden),
         )
-        options = (some(copy), None if self.activation == "tanh" else True, outside(self))
+        options = (some(copy), None if self.activation == "tanh" else True, self.outside)
         self.step_by_step(
             lambda begin, end: loops.forward(begin, end, *given, *options), self.hidden, self.output, first
         )
@@ -84,12 +84,12 @@ class ElmanKernel(Kernel):
 
     def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
         from unrolled.layers.kernels.compiled import elman as loops
-        from unrolled.layers.kernels.compiled.arrays import array, held, outside, steps
+        from unrolled.layers.kernels.compiled.arrays import array, held, steps
 
         tensors = (self.hidden, grad_output.contiguous(), hidden, self.grad)
         given = (steps(self.rows, self.fresh), held(self.weight, len(self.counts)), *map(array, tensors))
         loop: Any = loops.backward
-        options = (None if self.activation == "tanh" else True, outside(self))
+        options = (None if self.activation == "tanh" else True, self.outside)
         self.step_by_step_back(lambda begin, end: loop(begin, end, *given, *options), hidden)
 
     def factors(self) -> Factors:

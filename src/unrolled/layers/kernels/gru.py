@@ -79,7 +79,7 @@ class GRUKernel(Kernel):
         """For update and reset gate, and for the candidate: the norm, and where it puts its gradient; or nothing."""
 
     def _forward_compiled(self) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, steps
         from unrolled.layers.kernels.compiled.gru import Weights
 
         self.output = self.empty(self.size, self.weight.dtype) if self.reduced else self.hidden
@@ -93,13 +93,13 @@ class GRUKernel(Kernel):
             array(operand),
             self.packed,
             self.options,
-            outside(self),
+            self.outside,
         )
         loop, _ = self._loops()
         self.step_by_step(lambda begin, end: loop(begin, end, *told), self.total, self.output, operand)
 
     def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, steps
         from unrolled.layers.kernels.compiled.gru import Weights
 
         for norm, *_ in self._norms():
@@ -114,7 +114,7 @@ class GRUKernel(Kernel):
             array(hidden),
             array(self.grad),
             self.options,
-            outside(self),
+            self.outside,
         )
         _, loop = self._loops()
         self.step_by_step_back(lambda begin, end: loop(begin, end, *told), hidden)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -48,8 +49,8 @@ def run_layer(cells: list[Cell], x: Tensor, order: Order, states: list[State | N
     work = torch.promote_types(dtype, torch.float32)
     like = x.new_empty(0, dtype=work)
     kernels: list[Kernel] = []
-    inners: list[torch.dtype] = []
     tensors: list[Tensor | None] = []
+    inner = step_type(cells[0], x, order, "compiled")
     for cell, state in zip(cells, states, strict=True):
         kernel = whole_kernel(cell, order.counts)
         if kernel is None:
@@ -58,21 +59,19 @@ def run_layer(cells: list[Cell], x: Tensor, order: Order, states: list[State | N
         if kernel.noise.kept and state is None:
             state = cell.initial(order.batch, like)
         kernels.append(kernel)
-        inner = step_type(cell, x, order, "compiled")
-        inners.append(inner)
         given, added = cell.biases()
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
         extras = extras_of(cell, inner)
         bias = added if has_inner_bias(cell) else None
         tensors += [cell.input_weight, given, cell.input_gain, cell.hidden_weight, bias, *first, *extras]
     widths = tuple(count * cells[0].hidden_size for count in cells[0].normed)
-    output, *ends = _Layer.apply(_Plan(kernels, inners, order, dtype, widths), x, *tensors)
+    output, *ends = _Layer.apply(_Plan(kernels, inner, order, dtype, widths), x, *tensors)
     return output, [end for end in ends if end is not None]
 
 
 class _Plan(NamedTuple):
     kernels: list[Kernel]
-    inners: list[torch.dtype]  # types of the steps' products
+    inner: torch.dtype  # of the steps' products
     order: Order
     dtype: torch.dtype  # of the input products and of the outputs
     widths: tuple[int, ...]  # of the gates that are normalised together
@@ -94,26 +93,28 @@ def _held(tensors: tuple[Any, ...]) -> list[Held]:
 class _Layer(Function):
     @staticmethod
     def forward(ctx: Any, plan: _Plan, x: Tensor, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        from unrolled.layers.kernels.compiled.arrays import array
+        from unrolled.layers.kernels.compiled.rows import Outside
+
         ctx.plan, ctx.projections = plan, []
         ctx.set_materialize_grads(False)
-        places = (torch.arange(plan.order.size), plan.order.turned)
+        places = (np.arange(plan.order.size), array(plan.order.turned))
         ends: list[Tensor | None] = []
         output = x.new_empty(0)
         with as_written("cpu"):
             rows = x.to(plan.dtype)
-            for direction, (kernel, held, inner) in enumerate(
-                zip(plan.kernels, _held(tensors), plan.inners, strict=True)
-            ):
+            for direction, (kernel, held) in enumerate(zip(plan.kernels, _held(tensors), strict=True)):
                 given = rows.index_select(0, plan.order.turned) if direction else rows
                 weight = held.input_weight.to(plan.dtype)
                 projection = Projection(weight, held.input_bias, held.input_gain, plan.widths, plan.work)
                 ctx.projections.append(projection)
-                bias = None if held.hidden_bias is None else held.hidden_bias.to(inner)
-                kernel.begin(held.hidden_weight.to(inner), bias, held.extras)
+                bias = None if held.hidden_bias is None else held.hidden_bias.to(plan.inner)
+                kernel.begin(held.hidden_weight.to(plan.inner), bias, held.extras)
                 kernel.rows = plan.order.rows
                 if not direction:
                     output = rows.new_empty(len(rows), kernel.output_size * len(plan.kernels))
-                kernel.outside = (output, places[direction], kernel.output_size * direction)
+                    written = array(output)
+                kernel.outside = Outside(places[direction], kernel.output_size * direction, written)
                 state = tuple(tensor for tensor in (held.hidden, held.memory) if tensor is not None) or None
                 _, last = kernel.forward(projection.forward(given), state)
                 ends += [*last, None][:2]

@@ -83,7 +83,7 @@ class LSTMKernel(Kernel):
 
     def _forward_compiled(self) -> None:
         from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, steps
 
         hidden = self.first_hidden
         if hidden is None:  # no step sees it
@@ -100,7 +100,7 @@ class LSTMKernel(Kernel):
             array(self.first_memory),
             self.packed,
             self.options,
-            outside(self),
+            self.outside,
         )
         self.step_by_step(lambda begin, end: loops.forward(begin, end, *given), self.total, self.output, hidden)
 
@@ -161,7 +161,7 @@ class LSTMKernel(Kernel):
 
     def _backward_compiled(self, grad_output: Tensor, grad_ends: State) -> None:
         from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, outside, some, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, some, steps
 
         early, late = (part.weight if isinstance(part, Full) else None for part in (self.early, self.late))
         weights = loops.Weights(*each_held((self.weight, early, late, self.extras.projection), len(self.counts)))
@@ -177,7 +177,7 @@ class LSTMKernel(Kernel):
             array(grad_output.contiguous()),
             grads,
             self.options,
-            outside(self),
+            self.outside,
         )
         self.step_by_step_back(lambda begin, end: loops.backward(begin, end, *given), hidden)
 

@@ -78,9 +78,10 @@ def library_lags(dtype: torch.dtype) -> bool:
 
 def pairs_used() -> bool:
     """Whether bfloat16 is multiplied in pairs: on processors that know them and have no registers for tiles."""
-    from unrolled.layers.kernels.compiled import amx, blocks
+    from unrolled.layers.kernels.compiled.amx import found
+    from unrolled.layers.kernels.compiled.blocks import HAS_PAIRS
 
-    return blocks.HAS_PAIRS and not amx.found()
+    return HAS_PAIRS and not found()
 
 
 STEP = 64

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from unrolled.layers.kernels.compiled import blocks, laying_out_pays, tiles, vectors
 from unrolled.layers.kernels.compiled.products import Weight, as_it_lies, in_panels
-from unrolled.layers.kernels.compiled.rows import Normed, Outside, Steps
+from unrolled.layers.kernels.compiled.rows import Normed, Steps
 from unrolled.layers.kernels.compiled.tiles import Tiles
 from unrolled.layers.kernels.compiled.vectors import Panels
 from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.base import Kernel, Rows
+    from unrolled.layers.kernels.base import Rows
     from unrolled.layers.kernels.parts import Norm
 
 
@@ -89,11 +89,3 @@ def normed(norm: Norm, grad: Tensor, at: int = 0) -> Normed:
     """A normalisation's weights and buffers; ``grad`` takes, from column ``at``, the gradient of what it normalises."""
     given, mean, spread, own, gain, shift = map(array, (norm.given, norm.mean, norm.spread, grad, *norm.sums))
     return Normed(array(norm.gain), some(norm.shift), given, mean, spread, own, at, gain, shift)
-
-
-def outside(kernel: Kernel) -> Outside | None:
-    """Where others have the loop's outputs and their gradient."""
-    if kernel.outside is None:
-        return None
-    output, places, at = kernel.outside
-    return Outside(array(places), at, array(output))
