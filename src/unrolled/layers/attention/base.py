@@ -189,7 +189,7 @@ class Attention(nn.Module, abc.ABC):
 
     def _look(self, query: Tensor, memory: Memory, state: State) -> Attended:
         """All steps of ``query`` at once, without coverage."""
-        if query.shape[1] == 1 and self._softmax:
+        if torch.is_inference_mode_enabled() and self._softmax and query.shape[1] == 1:
             found = self._look_once(query, memory)
             if found is not None:
                 return found
@@ -212,10 +212,12 @@ class Attention(nn.Module, abc.ABC):
     def _look_once(self, query: Tensor, memory: Memory) -> Attended | None:
         """One step of a search by compiled code, or None where that is not possible."""
         asked = self.asks(query)
-        if asked is None or not memory.mask.is_contiguous() or not _fit(asked.query, memory):
+        if asked is None:
             return None
         given = (asked.query, memory.keys, memory.values)
         if not steps.plain(*given, *([] if asked.vector is None else [asked.vector])):
+            return None
+        if not memory.mask.is_contiguous() or not _fit(asked.query, memory):
             return None
         weights, context = steps.look(*given, memory.mask, asked.vector)
         return Attended(context.unsqueeze(1), weights.unsqueeze(1), ())

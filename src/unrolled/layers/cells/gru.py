@@ -80,7 +80,7 @@ class GRU(Cell):
         gates, own = slice(0, 2 * n), slice(2 * n, 3 * n)
         both, candidate = projected.split((2 * n, n), 1)
         total = self.add_past(both, h, seen, gates)
-        if h.shape == (len(total), n) and candidate.shape == h.shape and steps.plain(total, h):
+        if steps.plain(total, h) and h.shape == (len(total), n) and candidate.shape == h.shape:
             return (self._step(total, candidate, h, seen),)
         update, reset = total.sigmoid().chunk(2, 1)
         if self.reset == "before":

@@ -109,8 +109,7 @@ class LSTM(Cell):
         h, memory = state
         n = self.hidden_size
         total = self.add_past(projected, h, seen, slice(None))
-        fits = memory.shape == (len(total), n) and memory.dtype is total.dtype
-        if self.bare and fits and steps.plain(total):
+        if self.bare and steps.plain(total) and memory.shape == (len(total), n) and memory.dtype is total.dtype:
             return steps.lstm(total, memory.contiguous())
         early, candidate, show = total.split((total.shape[1] - 2 * n, n, n), 1)
         early = self._peep(early, memory, slice(0, -1)).sigmoid()
