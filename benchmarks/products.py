@@ -35,6 +35,16 @@ def seconds(call: Callable[[], Any], times: int) -> float:
     return (time.process_time() - start) / times
 
 
+def best_of_five(ways: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Seconds of the processor that each way takes, all in turn."""
+    times = {name: max(1, int(SECONDS / max(seconds(call, 1), 1e-6))) for name, call in ways.items()}
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(5):
+        for name, call in ways.items():
+            best[name] = min(best[name], seconds(call, times[name]))
+    return best
+
+
 def measure(rows: int, inner: int, width: int) -> dict[str, Any]:
     x, weight, bias = torch.randn(rows, inner), torch.randn(width, inner), torch.randn(width)
     single, half = (laid_out(one.t(), in_tiles=False) for one in (weight, weight.bfloat16()))
@@ -49,12 +59,7 @@ def measure(rows: int, inner: int, width: int) -> dict[str, Any]:
         tiles = laid_out(weight_rounded.t(), in_tiles=True)
         ways["torch bfloat16"] = lambda: functional.linear(rounded, weight_rounded, bias_rounded)
         ways["tiles"] = lambda: multiply_at(rounded, tiles, out, bias.data_ptr())
-    times = {name: max(1, int(SECONDS / max(seconds(call, 1), 1e-6))) for name, call in ways.items()}
-    best = dict.fromkeys(ways, float("inf"))
-    for _ in range(5):
-        for name, call in ways.items():
-            best[name] = min(best[name], seconds(call, times[name]))
-    rates = {name: rows * inner * width / taken / 1e9 for name, taken in best.items()}
+    rates = {name: rows * inner * width / taken / 1e9 for name, taken in best_of_five(ways).items()}
     found: dict[str, Any] = {"rows": rows, "inner": inner, "width": width}
     found |= {name: round(rate, 1) for name, rate in rates.items()}
     pairs = (("float32", "torch"), ("bfloat16", "torch"), ("tiles", "torch bfloat16"))

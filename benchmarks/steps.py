@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from benchmarks.products import best_of_five
 from unrolled.layers.kernels import steps
 from unrolled.layers.likeliest import likeliest
 
 UNITS, PLACES, SYMBOLS = 512, 17, 8004
 ROWS = (1, 5, 64, 320)
-SECONDS = 0.02
-"""Of a turn, about."""
 
 
 def lstm(total: torch.Tensor, memory: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -70,24 +68,12 @@ def ways(rows: int) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
     }
 
 
-def seconds(call: Callable[[], Any], times: int) -> float:
-    start = time.process_time()
-    for _ in range(times):
-        call()
-    return (time.process_time() - start) / times
-
-
 def measure(rows: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for name, calls in ways(rows).items():
-        repeats = [max(1, int(SECONDS / max(seconds(call, 1), 1e-6))) for call in calls]
-        best = [float("inf"), float("inf")]
-        for _ in range(5):
-            for place, (call, times) in enumerate(zip(calls, repeats, strict=True)):
-                best[place] = min(best[place], seconds(call, times))
-        ours, theirs = (round(1e6 * taken, 1) for taken in best)
-        ratio = round(best[1] / best[0], 2)
-        found.append({"step": name, "rows": rows, "compiled": ours, "torch": theirs, "ratio": ratio})
+    for name, (ours, theirs) in ways(rows).items():
+        best = best_of_five({"compiled": ours, "torch": theirs})
+        taken = {who: round(1e6 * spent, 1) for who, spent in best.items()}
+        found.append({"step": name, "rows": rows, **taken, "ratio": round(best["torch"] / best["compiled"], 2)})
     return found
 
 

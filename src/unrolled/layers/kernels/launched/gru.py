@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 import triton
@@ -13,13 +13,15 @@ from unrolled.layers.kernels.launched.parts import (
     DEEP,
     ROWS,
     WIDE,
+    Loop,
     Steps,
-    add_product,
     after,
     hear,
     hear_back,
+    heard_back,
     take,
     tanh,
+    tile,
 )
 
 if TYPE_CHECKING:
@@ -60,9 +62,7 @@ def _open(
     rows = begin + tl.arange(0, ROWS)
     real = rows < count
     for column in range(0, n, WIDE):
-        units = column + tl.arange(0, WIDE)
-        within = units < n
-        here = real[:, None] & within[None, :]
+        units, within, here = tile(column, n, real, WIDE)
         gate = total + (start + rows)[:, None] * (3 * n) + units[None, :]
         own = past + (start + rows)[:, None] * n + units[None, :]
         update = hear(gate, here, output, place, n, rows, real, weight, units, within, seen, DEEP)
@@ -86,9 +86,7 @@ def _update(
     rows = begin + tl.arange(0, ROWS)
     real = rows < count
     for column in range(0, n, WIDE):
-        units = column + tl.arange(0, WIDE)
-        within = units < n
-        here = real[:, None] & within[None, :]
+        units, within, here = tile(column, n, real, WIDE)
         gate = total + (start + rows)[:, None] * (3 * n) + units[None, :]
         own = (start + rows)[:, None] * n + units[None, :]
         if AFTER:
@@ -150,9 +148,7 @@ def _update_back(
     real = rows < count
     kind = grad.dtype.element_ty
     for column in range(0, n, WIDE):
-        units = column + tl.arange(0, WIDE)
-        within = units < n
-        here = real[:, None] & within[None, :]
+        units, _, here = tile(column, n, real, WIDE)
         gate = total + (start + rows)[:, None] * (3 * n) + units[None, :]
         to = grad + (start + rows)[:, None] * (COLUMNS * n) + units[None, :]
         own = (start + rows)[:, None] * n + units[None, :]
@@ -183,28 +179,15 @@ def _reset_back(
     rows = begin + tl.arange(0, ROWS)
     real = rows < count
     for column in range(0, n, WIDE):
-        units = column + tl.arange(0, WIDE)
-        within = units < n
-        here = real[:, None] & within[None, :]
+        units, within, here = tile(column, n, real, WIDE)
         state = rows[:, None] * n + units[None, :]
-        p = tl.zeros((ROWS, WIDE), tl.float32)
-        p = add_product(
-            p, grad + 2 * n, start, 3 * n, rows, real, weight + 2 * n * n, 1, n, n, units, within, None, DEEP
-        )  # fmt: skip
-        if seen is not None:
-            p *= take(seen + state, here)
+        of, at = weight + 2 * n * n, grad + 2 * n
+        p = heard_back(at, start, 3 * n, n, rows, real, of, n, units, within, here, seen, ROWS, WIDE, DEEP)
         reset = take(total + (start + rows)[:, None] * (3 * n) + n + units[None, :], here)
         old = take(hidden + (place + rows)[:, None] * n + units[None, :], here)
         to = grad + (start + rows)[:, None] * (3 * n) + n + units[None, :]
         tl.store(to, (p * old * reset * (1 - reset)).to(grad.dtype.element_ty), mask=here)
         tl.store(carried + state, take(carried + state, here) + p * reset, mask=here)
-
-
-class Loop(NamedTuple):
-    """What the way back needs of the way forward beside the kernel's own buffers."""
-
-    steps: Steps
-    hidden: Tensor  # with the first state's rows in front
 
 
 def forward(kernel: GRUKernel) -> Loop:
@@ -227,7 +210,7 @@ def backward(kernel: GRUKernel, loop: Loop, grad_output: Tensor, hidden: Tensor)
     """Fill ``kernel.grad``; ``hidden``, the gradient of the last state, becomes that of the first."""
     steps = loop.steps
     _backward[steps.grid](
-        kernel.total, kernel.weight, kernel.past, loop.hidden, grad_output, kernel.grad, hidden, *_options(kernel),
+        kernel.total, kernel.weight, kernel.past, loop.state, grad_output, kernel.grad, hidden, *_options(kernel),
         steps.counts, steps.starts, steps.before, steps.number, kernel.size, kernel.columns == 4, ROWS, WIDE, DEEP,
     )  # fmt: skip
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from unrolled.layers.kernels.launched.parts import DEEP, ROWS, WIDE, Steps, after, hear, hear_back, take, tanh
+from unrolled.layers.kernels.launched.parts import (
+    DEEP,
+    ROWS,
+    WIDE,
+    Loop,
+    Steps,
+    after,
+    hear,
+    hear_back,
+    take,
+    tanh,
+    tile,
+)
 
 if TYPE_CHECKING:
     from unrolled.layers.kernels.lstm import LSTMKernel
@@ -33,9 +45,7 @@ def _forward(
         if begin < count:
             real = rows < count
             for column in range(0, n, WIDE):
-                units = column + tl.arange(0, WIDE)
-                within = units < n
-                here = real[:, None] & within[None, :]
+                units, within, here = tile(column, n, real, WIDE)
                 gate = total + (start + rows)[:, None] * (GATES * n) + units[None, :]
                 own = (start + rows)[:, None] * n + units[None, :]
                 place = (past + rows)[:, None] * n + units[None, :]
@@ -107,9 +117,7 @@ def _step_back(
     o, g, f = (GATES - 1) * n, (GATES - 2) * n, (GATES - 3) * n
     kind = grad.dtype.element_ty
     for column in range(0, n, WIDE):
-        units = column + tl.arange(0, WIDE)
-        within = units < n
-        here = real[:, None] & within[None, :]
+        units, within, here = tile(column, n, real, WIDE)
         gate = (start + rows)[:, None] * (GATES * n) + units[None, :]
         own = (start + rows)[:, None] * n + units[None, :]
         state = rows[:, None] * n + units[None, :]
@@ -147,13 +155,6 @@ def _step_back(
         tl.store(carried + state, c + c_stays, mask=here)
 
 
-class Loop(NamedTuple):
-    """What the way back needs of the way forward beside the kernel's own buffers."""
-
-    steps: Steps
-    memory: Tensor  # with the first state's rows in front
-
-
 def forward(kernel: LSTMKernel) -> Loop:
     """Fill the kernel's buffers."""
     steps = Steps.of(kernel.counts, kernel.weight.device)
@@ -172,7 +173,7 @@ def backward(kernel: LSTMKernel, loop: Loop, grad_output: Tensor, hidden: Tensor
     """Fill ``kernel.grad``; the gradients of the last state become those of the first."""
     steps = loop.steps
     _backward[steps.grid](
-        kernel.total, kernel.weight, kernel.squashed, loop.memory, grad_output, kernel.grad, hidden, memory,
+        kernel.total, kernel.weight, kernel.squashed, loop.state, grad_output, kernel.grad, hidden, memory,
         *_options(kernel), steps.counts, steps.starts, steps.before, steps.number, kernel.size,
         kernel.gates, ROWS, WIDE, DEEP,
     )  # fmt: skip

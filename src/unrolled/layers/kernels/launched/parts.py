@@ -29,6 +29,14 @@ def take(at, here):
 
 
 @triton.jit
+def tile(column, n, real, WIDE: tl.constexpr):
+    """Units of the state from a column on, whether there are such, and where in [rows, units] there are numbers."""
+    units = column + tl.arange(0, WIDE)
+    within = units < n
+    return units, within, real[:, None] & within[None, :]
+
+
+@triton.jit
 def add_product(
     total, x, first, width, rows, real, weight, of_unit, of_inner, inner, units, within, seen, DEEP: tl.constexpr
 ):
@@ -57,23 +65,33 @@ def hear(at, here, x, first, n, rows, real, weight, units, within, seen, DEEP: t
 
 
 @triton.jit
+def heard_back(
+    grad, first, width, inner, rows, real, weight, n, units, within, here, seen,
+    ROWS: tl.constexpr, WIDE: tl.constexpr, DEEP: tl.constexpr,
+):  # fmt: skip
+    """(dx · U) * seen for some units, of ``inner`` columns dx of rows ``width`` long of the packed gradient."""
+    heard = tl.zeros((ROWS, WIDE), tl.float32)
+    heard = add_product(heard, grad, first, width, rows, real, weight, 1, n, inner, units, within, None, DEEP)
+    if seen is not None:
+        heard *= take(seen + rows[:, None] * n + units[None, :], here)
+    return heard
+
+
+@triton.jit
 def hear_back(
     carried, grad, first, width, inner, begin, count, weight, n, seen,
     ROWS: tl.constexpr, WIDE: tl.constexpr, DEEP: tl.constexpr,
 ):  # fmt: skip
-    """carried [batch, n] += (dx · U) * seen, for ``inner`` columns dx of rows ``width`` long of the packed gradient."""
+    """carried [batch, n] += `heard_back`, of all units."""
     rows = begin + tl.arange(0, ROWS)
     real = rows < count
     for column in range(0, n, WIDE):
-        units = column + tl.arange(0, WIDE)
-        within = units < n
-        here = real[:, None] & within[None, :]
-        state = rows[:, None] * n + units[None, :]
-        heard = tl.zeros((ROWS, WIDE), tl.float32)
-        heard = add_product(heard, grad, first, width, rows, real, weight, 1, n, inner, units, within, None, DEEP)
-        if seen is not None:
-            heard *= take(seen + state, here)
-        tl.store(carried + state, heard + take(carried + state, here), mask=here)
+        units, within, here = tile(column, n, real, WIDE)
+        heard = heard_back(
+            grad, first, width, inner, rows, real, weight, n, units, within, here, seen, ROWS, WIDE, DEEP
+        )  # fmt: skip
+        state = carried + rows[:, None] * n + units[None, :]
+        tl.store(state, heard + take(state, here), mask=here)
 
 
 class Steps(NamedTuple):
@@ -99,6 +117,13 @@ class Steps(NamedTuple):
     def grid(self) -> tuple[int]:
         """The programs of a launch."""
         return (-(-self.batch // ROWS),)
+
+
+class Loop(NamedTuple):
+    """What the way back needs of the way forward beside the kernel's own buffers."""
+
+    steps: Steps
+    state: Tensor  # that of the cell itself at all steps, h or C, with the first one's rows in front
 
 
 def after(first: Tensor | None, packed: Tensor, batch: int) -> Tensor:
