@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function
-from unrolled.layers.kernels.compiled.rows import add
+from unrolled.layers.kernels.compiled.rows import add, add_times
 from unrolled.layers.kernels.compiled.scalars import put, tanh
 
 
@@ -36,13 +36,6 @@ def hide(key: Any, asked: Any, work: Any) -> None:
     """work = tanh(q + k)."""
     for j in range(len(work)):
         work[j] = tanh(key[j] + asked[j])
-
-
-@row_function
-def add_times(total: Any, x: Any, factor: Any) -> None:
-    """total += factor · x."""
-    for j in range(len(total)):
-        total[j] += factor * x[j]
 
 
 @row_function

@@ -55,6 +55,22 @@ def add(total: Any, x: Any) -> None:
 
 
 @row_function
+def add_times(total: Any, x: Any, factor: Any) -> None:
+    """total += factor · x."""
+    for j in range(len(total)):
+        total[j] += factor * x[j]
+
+
+@summing
+def dot(x: Any, y: Any) -> Any:
+    """x · y."""
+    total = x[0] - x[0]
+    for j in range(len(x)):
+        total += x[j] * y[j]
+    return total
+
+
+@row_function
 def times(x: Any, factor: Any, out: Any) -> None:
     """out = x · factor, in the type of products."""
     for j in range(len(out)):

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numba import carray, njit, types
 
-from unrolled.layers.kernels.compiled.additive import add_times
 from unrolled.layers.kernels.compiled.functions import FAST, c_function, row_function, summing
 from unrolled.layers.kernels.compiled.lstm import remember, show
+from unrolled.layers.kernels.compiled.rows import add_times, dot
 from unrolled.layers.kernels.compiled.scalars import F, exp, sigmoid, tanh
 
 _made = njit(fastmath=FAST, error_model="numpy", forceinline=True)
@@ -105,7 +105,7 @@ def _look(
                 if hidden:
                     score = _dot_hidden(asked[row], key[row, place], last)
                 else:
-                    score = _dot(asked[row], key[row, place])
+                    score = dot(asked[row], key[row, place])
             shares[row, place] = score
             largest = max(largest, score)
         norm = F(0)
@@ -140,7 +140,7 @@ def _meet(rows: int, places: int, width: int, values: Any, vectors: Any, found: 
     products = _matrix(found, rows, places)
     for row in range(rows):
         for place in range(places):
-            products[row, place] = _dot(value[row, place], vector[row])
+            products[row, place] = dot(value[row, place], vector[row])
 
 
 def _score(rows: int, places: int, size: int, query: Any, keys: Any, vector: Any, scores: Any) -> None:
@@ -150,14 +150,6 @@ def _score(rows: int, places: int, size: int, query: Any, keys: Any, vector: Any
     for row in range(rows):
         for place in range(places):
             found[row, place] = _dot_hidden(asked[row], key[row, place], last)
-
-
-@summing
-def _dot(x: Any, y: Any) -> Any:
-    total = F(0)
-    for j in range(len(x)):
-        total += x[j] * y[j]
-    return total
 
 
 @summing

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.layers.kernels.compiled.functions import loop_function, row_function, summing
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function
+from unrolled.layers.kernels.compiled.rows import add_times, dot
 from unrolled.layers.kernels.compiled.scalars import sigmoid
 from unrolled.models.kernels.word_vectors.plain import BEGIN, LONGEST, SPECIAL
 
@@ -39,21 +40,6 @@ def share(bits: Any) -> Any:
     return np.float64(bits & U(0xFFFFFFFF)) * 2.0**-32
 
 
-@summing
-def dot(one: Any, two: Any) -> Any:
-    total = F(0)
-    for d in range(len(one)):
-        total += one[d] * two[d]
-    return total
-
-
-@row_function
-def add(total: Any, x: Any, factor: Any) -> None:
-    """total += factor · x."""
-    for d in range(len(total)):
-        total[d] += factor * x[d]
-
-
 @row_function
 def predict(hidden: Any, error: Any, outputs: Any, targets: Any, steps: Any, count: Any, rate: Any) -> Any:
     """One prediction: ``targets[0]`` is the word, the others are noise. Steps ``outputs``; rate · gradient into
@@ -67,9 +53,9 @@ def predict(hidden: Any, error: Any, outputs: Any, targets: Any, steps: Any, cou
         steps[place] = rate * (F(place == 0) - said)
     error[:] = F(0)
     for place in range(count):  # before any row moves: noise may be the same word twice
-        add(error, outputs[targets[place]], steps[place])
+        add_times(error, outputs[targets[place]], steps[place])
     for place in range(count):
-        add(outputs[targets[place]], hidden, steps[place])
+        add_times(outputs[targets[place]], hidden, steps[place])
     return -math.log(max(likely, 1e-300))
 
 
@@ -96,7 +82,7 @@ def mean_around(hidden: Any, vectors: Any, words: Any, place: Any, first: Any, l
     hidden[:] = F(0)
     for near in range(first, last):
         if near != place:
-            add(hidden, vectors[words[near]], F(1))
+            add_times(hidden, vectors[words[near]], F(1))
     part = F(1) / F(last - first - 1)
     for d in range(len(hidden)):
         hidden[d] *= part
@@ -157,10 +143,10 @@ def learn(
                     predictions += 1
                     for one in range(first, last):
                         if one != place:
-                            add(vectors[words[one]], error, part)
+                            add_times(vectors[words[one]], error, part)
                     break
                 row = vectors[words[near]]
                 loss += predict(row, error, outputs, targets, steps, count, rate)
                 predictions += 1
-                add(row, error, F(1))
+                add_times(row, error, F(1))
     return loss, predictions, read
