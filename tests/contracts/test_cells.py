@@ -114,6 +114,23 @@ def test_in_training_each_path_equals_the_plain_loop_given_the_same_draws(cell, 
 
 
 @every_cell
+@pytest.mark.parametrize("lengths", [[7, 4, 1], [2, 5, 3]], ids=str)
+def test_threads_that_share_the_rows_change_nothing(cell, lengths, monkeypatch):
+    threads = pytest.importorskip("unrolled.layers.kernels.compiled.threads")
+    network = build(cell, layers=2, bidirectional=True).train()
+    x, mask = example(lengths)
+    network.path = "compiled"
+    expected = results(network, x, mask, None)
+    monkeypatch.setattr(threads, "LEAST", 1)
+    jobs, together = [], threads.together
+    monkeypatch.setattr(threads, "together", lambda given: jobs.append(len(given)) or together(given))
+    for count in (2, 3):
+        monkeypatch.setattr(threads, "available", lambda count=count: count)
+        torch.testing.assert_close(results(network, x, mask, None), expected, rtol=1e-12, atol=1e-12)
+    assert {2, 3} <= set(jobs)
+
+
+@every_cell
 @settings(deadline=None, max_examples=4)
 @given(lengths=some_lengths, fill=st.sampled_from([0.0, 1e30, float("nan")]))
 def test_a_row_in_a_batch_equals_the_row_alone_whatever_the_padding_holds(cell, lengths, fill):

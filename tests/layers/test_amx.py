@@ -52,7 +52,7 @@ def test_without_them_a_loop_and_a_search_take_the_librarys_products(monkeypatch
     from unrolled.models import Seq2Seq, TorchStepper
     from unrolled.models.stepper import tiled
 
-    monkeypatch.setattr(compiled, "_tiles_found", lambda: False)
+    monkeypatch.setattr(compiled, "tiles_found", lambda: False)
     monkeypatch.setattr(compiled, "panels_found", lambda: False)
     assert not compiled.tiles_worthwhile(torch.Size((32, 32)), torch.bfloat16, 9)
     torch.manual_seed(1)

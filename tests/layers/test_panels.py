@@ -28,7 +28,7 @@ HALF = [False, True]
 
 @pytest.fixture(autouse=True)
 def without_tiles(monkeypatch):
-    monkeypatch.setattr(compiled, "_tiles_found", lambda: False)
+    monkeypatch.setattr(compiled, "tiles_found", lambda: False)
 
 
 def product(rows, inner, width, *, half=False, turned=True, first=True):
@@ -63,6 +63,7 @@ def test_a_product_is_that_of_exact_numbers(rows, inner, panels, half, turned, f
 def test_it_is_so_with_the_blocks_of_another_processor(wide, monkeypatch):
     for module in (vectors, blocks):
         monkeypatch.setattr(module, "WIDE", wide)
+    monkeypatch.setattr(vectors, "_multiply", numba.njit(vectors._multiply.py_func))
     monkeypatch.setattr(vectors, "called", numba.njit(vectors.product))
     for rows in (1, 2, 3, 4, 5, 6, 7, 13):
         for half in HALF:
@@ -92,7 +93,7 @@ def test_what_was_there_is_kept_where_it_is_asked_for():
     x, weight, out = torch.randn(9, 20), torch.randn(20, 32), torch.randn(9, 40)
     before = out.clone()
     laid = arrays.laid_out(weight, in_tiles=False)
-    vectors.multiply_panels(x.numpy(), laid, out.numpy()[:, 4:36], True)
+    vectors.multiply_panels(x.numpy(), laid, out.numpy()[:, 4:36], True, 1)
     torch.testing.assert_close(out[:, 4:36], before[:, 4:36] + x @ weight, rtol=1e-5, atol=1e-5)
     assert torch.equal(out[:, :4], before[:, :4]) and torch.equal(out[:, 36:], before[:, 36:])
 
@@ -180,16 +181,12 @@ def test_a_repeated_product_and_its_derivative(steps):
     torch.testing.assert_close(repeated.back(gradient), gradient @ weight, rtol=1e-5, atol=1e-5)
 
 
-def test_when_panels_are_worthwhile(monkeypatch):
+def test_when_panels_are_worthwhile():
     shape, single = torch.Size((7, 32)), torch.float32
     assert compiled.panels_worthwhile(shape, single, 4) and not compiled.panels_worthwhile(shape, single, 3)
     assert not compiled.panels_worthwhile(shape, torch.float64, 9)
     assert not compiled.panels_worthwhile(torch.Size((32, 7)), single, 9)
     assert not compiled.panels_worthwhile(torch.Size((0, 32)), single, 9)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert not compiled.panels_worthwhile(shape, single, 9) and compiled.panels_found()
-    monkeypatch.setattr(torch, "get_num_threads", lambda: compiled.MOST_THREADS + 1)
-    assert not compiled.panels_found()
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

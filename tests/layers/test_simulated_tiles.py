@@ -94,7 +94,7 @@ def test_columns_are_gone_through_in_groups_and_each_way_in_turn(registers, monk
 
 
 def test_a_weight_in_tiles_and_one_of_repeated_products(registers, monkeypatch):
-    monkeypatch.setattr(compiled, "_tiles_found", lambda: True)
+    monkeypatch.setattr(compiled, "tiles_found", lambda: True)
     torch.manual_seed(2)
     weight, bias, x = torch.randn(70, 96), torch.randn(70), torch.randn(3, 2, 96)
     laid = TiledWeight.of(weight)

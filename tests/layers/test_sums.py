@@ -58,9 +58,7 @@ def test_our_own_product_is_taken_where_it_is_faster_and_fits(way, monkeypatch):
     assert bool(made) is (way in ("pairs", "float32 in panels"))
     made.clear()
     summed(9, 5, 31, False, kind(way))
-    monkeypatch.setattr(torch, "get_num_threads", lambda: compiled.MOST_THREADS + 1)
-    summed(9, 5, 32, False, kind(way))
-    assert not made, "sizes that are no whole panels, and many threads, are the library's"
+    assert not made, "sizes that are no whole panels are the library's"
 
 
 def test_a_number_that_is_none_stays_where_it_is(way):

@@ -34,8 +34,8 @@ def way(request, monkeypatch):
 
 def multiply(x, made, out, keep):
     """out = x · weight, as a compiled loop makes it."""
-    of = tiles.multiply_tiles if isinstance(made, tiles.Tiles) else vectors.multiply_panels
-    of(x.view(torch.uint16).numpy(), made, out.numpy(), keep)
+    given = x.view(torch.uint16).numpy(), made, out.numpy(), keep
+    tiles.multiply_tiles(*given) if isinstance(made, tiles.Tiles) else vectors.multiply_panels(*given, 1)
 
 
 def numbers(*shape):
@@ -63,8 +63,8 @@ def test_a_product_is_that_of_exact_numbers(rows, inner, width, turned, keep, ag
 def test_a_bias_is_added_to_every_row():
     x, weight, bias, out = numbers(45, 64), numbers(64, 96), torch.randn(96), torch.empty(45, 96)
     made = laid_out(weight, in_tiles=True)
-    of = tiles.project_tiles if isinstance(made, tiles.Tiles) else vectors.project_panels
-    of(array(x), made, bias.numpy(), out.numpy())
+    told = array(x), made, bias.numpy(), out.numpy()
+    tiles.project_tiles(*told) if isinstance(made, tiles.Tiles) else vectors.project_panels(*told, 1)
     torch.testing.assert_close(out.double(), x.double() @ weight.double() + bias.double(), rtol=1e-6, atol=1e-5)
 
 
@@ -109,13 +109,6 @@ def test_which_weights_are_laid_out_for_a_loop(shape, dtype, products, expected,
     found = held(weight, products)
     in_tiles = isinstance(found, tiles.Tiles) if way == "registers" else found.kind == blocks.PAIRS
     assert in_tiles is expected
-
-
-def test_many_threads_share_the_librarys_product(monkeypatch):
-    assert compiled.tiles_found()
-    monkeypatch.setattr(torch, "get_num_threads", lambda: compiled.MOST_THREADS + 1)
-    assert not compiled.tiles_found()
-    assert not compiled.tiles_worthwhile(torch.Size((32, 64)), torch.bfloat16, 9)
 
 
 CELLS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,9 @@ HELD = 1 << 25
 
 SLAB = 2048
 """Symbols whose weights' gradient is worked on at a time: a bfloat16 product is added up while it is in the cache."""
+
+LIKE = 64
+"""Multiply-adds of a product that take as long as one logit's part in the loss and its gradient."""
 
 ROUND = 64
 """Rows; oneDNN makes a kernel for each shape that it meets, so the largest product shall meet few."""
@@ -104,13 +108,27 @@ class _Sums:
     ) -> None:
         from unrolled.layers.kernels.compiled.arrays import array, some
         from unrolled.layers.kernels.compiled.loss import walk
+        from unrolled.layers.kernels.compiled.threads import portions, together, worthwhile
 
         vocabulary = logits.shape[1]
         if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
             raise UsageError(f"targets hold a number that is not of a vocabulary of {vocabulary} symbols, 0 first.")
-        shares = self.loss.new_tensor([1 - smoothing, smoothing / vocabulary])
-        bias = None if bias is None else bias.to(self.loss.dtype)
-        self.loss += walk(array(logits), some(bias), array(targets), array(shares), some(into), some(self.rows))
+        shares = array(self.loss.new_tensor([1 - smoothing, smoothing / vocabulary]))
+        said, aimed, added = array(logits), array(targets), some(None if bias is None else bias.to(self.loss.dtype))
+        gradient, total = some(into), self.rows
+        parts = portions(len(targets), worthwhile(LIKE * logits.numel()))
+        sums = [] if total is None else [total, *(torch.zeros_like(total) for _ in parts[1:])]
+        losses = [0.0] * len(parts)
+
+        def work(number: int, rows: slice) -> None:
+            put = None if gradient is None else gradient[rows]
+            own = array(sums[number]) if sums else None
+            losses[number] = walk(said[rows], added, aimed[rows], shares, put, own)
+
+        together([partial(work, number, rows) for number, rows in enumerate(parts)])
+        self.loss += sum(losses)
+        for own in sums[1:]:
+            sums[0].add_(own)
 
     def _by_blocks(self, logits: Tensor, targets: Tensor, smoothing: float, into: Tensor | None) -> None:
         """-Σ log p_gold = Σ log Σ exp(l - max l) - (l_gold - max l), some rows at a time, which stay in the cache."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -20,6 +20,7 @@ from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
     from unrolled.layers.kernels.compiled.rows import Outside
+    from unrolled.layers.kernels.compiled.shares import Share
 
 Factors = tuple[tuple[Tensor, Tensor], ...]
 """Pairs (gradient [n, rows], input [n, hidden]) whose products gradientᵀ·input, stacked, are a weight's gradient."""
@@ -133,6 +134,33 @@ class Kernel(abc.ABC):
         if self.compiled and compiled.laying_out_pays(turned.shape, weight.dtype, steps):
             return turned
         return turned.contiguous()
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        """The rows that each thread's compiled loop works on; all in one where something comes between two steps."""
+        from unrolled.layers.kernels.compiled.shares import shares
+        from unrolled.layers.kernels.compiled.threads import worthwhile
+
+        threads = worthwhile(self.places * self.weight.numel()) if self.between is None else 1
+        return shares(self.rows, threads)
+
+    @property
+    def threads(self) -> int:
+        """How many may share a product of a step: one where they share the rows."""
+        from unrolled.layers.kernels.compiled.threads import available
+
+        return 1 if self.between is None else available()
+
+    def shared(self, loop: Callable[..., None], told: Callable[[Share], tuple[Any, ...]]) -> Callable[[int, int], None]:
+        """A compiled loop over steps of all shares; what each ``told`` beside the first step and the last one's end."""
+        from unrolled.layers.kernels.compiled.threads import together
+
+        given = [(len(share.counts), told(share)) for share in self.shares]
+
+        def run(begin: int, end: int) -> None:
+            together([partial(loop, begin, min(end, steps), *rest) for steps, rest in given])
+
+        return run
 
     def step_by_step(self, run: Callable[[int, int], None], total: Tensor, output: Tensor, first: Tensor) -> None:
         """All steps by ``run(begin, end)``, or one by one where something comes between; ``first`` is h before them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -10,6 +10,9 @@ from torch import Tensor
 from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels.base import Factors, Kernel, tanh_slope
 from unrolled.layers.kernels.parts import Product
+
+if TYPE_CHECKING:
+    from unrolled.layers.kernels.compiled.shares import Share
 
 
 class ElmanKernel(Kernel):
@@ -45,21 +48,19 @@ class ElmanKernel(Kernel):
 
     def _forward_compiled(self) -> None:
         from unrolled.layers.kernels.compiled import elman as loops
-        from unrolled.layers.kernels.compiled.arrays import array, held, some, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, some
 
         copy = self.empty(self.size, self.weight.dtype) if self.reduced else None
         self.output = self.hidden if copy is None else copy
         first = self.output[: self.counts[0]] if self.first is None else self.operand(self.first).contiguous()
-        given = (
-            steps(self.rows, self.fresh),
-            held(self.product.turned[0], len(self.counts)),
-            array(first),
-            array(self.hidden),
-        )
-        options = (some(copy), None if self.activation == "tanh" else True, self.outside)
-        self.step_by_step(
-            lambda begin, end: loops.forward(begin, end, *given, *options), self.hidden, self.output, first
-        )
+        weights = each_held((self.product.turned[0],), self)
+        state, hidden, output = array(first), array(self.hidden), some(copy)
+        relu = None if self.activation == "tanh" else True
+
+        def told(share: Share) -> tuple[Any, ...]:
+            return share.steps(self.fresh), *weights, share.of(state), hidden, output, relu, self.outside
+
+        self.step_by_step(self.shared(loops.forward, told), self.hidden, self.output, first)
 
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
         self.grad = self.empty(self.size, self.weight.dtype)
@@ -84,13 +85,16 @@ class ElmanKernel(Kernel):
 
     def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
         from unrolled.layers.kernels.compiled import elman as loops
-        from unrolled.layers.kernels.compiled.arrays import array, held, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held
 
-        tensors = (self.hidden, grad_output.contiguous(), hidden, self.grad)
-        given = (steps(self.rows, self.fresh), held(self.weight, len(self.counts)), *map(array, tensors))
-        loop: Any = loops.backward
-        options = (None if self.activation == "tanh" else True, self.outside)
-        self.step_by_step_back(lambda begin, end: loop(begin, end, *given, *options), hidden)
+        weights = each_held((self.weight,), self)
+        states, wanted, end, grad = map(array, (self.hidden, grad_output.contiguous(), hidden, self.grad))
+        relu = None if self.activation == "tanh" else True
+
+        def told(share: Share) -> tuple[Any, ...]:
+            return share.steps(self.fresh), *weights, states, wanted, share.of(end), grad, relu, self.outside
+
+        self.step_by_step_back(self.shared(loops.backward, told), hidden)
 
     def factors(self) -> Factors:
         first = None if self.first is None else self.operand(self.first)

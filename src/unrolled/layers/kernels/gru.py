@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,6 +12,9 @@ from torch import Tensor
 from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels.base import Extras, Factors, Kernel, sigmoid_slope, tanh_slope
 from unrolled.layers.kernels.parts import Norm, Product, Zone
+
+if TYPE_CHECKING:
+    from unrolled.layers.kernels.compiled.shares import Share
 
 
 class GRUKernel(Kernel):
@@ -79,59 +82,55 @@ class GRUKernel(Kernel):
         """For update and reset gate, and for the candidate: the norm, and where it puts its gradient; or nothing."""
 
     def _forward_compiled(self) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held
         from unrolled.layers.kernels.compiled.gru import Weights
 
         self.output = self.empty(self.size, self.weight.dtype) if self.reduced else self.hidden
-        self.packed, self.options = self._told()
+        self.packed, self.options = self._buffers(), list(map(self._options, self.shares))
         operand = self.operand(self.first)
-        weights = each_held(self._weights(turned=True), len(self.counts))
-        told = (
-            steps(self.rows, self.fresh),
-            Weights(*weights),
-            array(self.first),
-            array(operand),
-            self.packed,
-            self.options,
-            self.outside,
-        )
+        weights = Weights(*each_held(self._weights(turned=True), self))
+        states = array(self.first), array(operand)
+
+        def told(share: Share) -> tuple[Any, ...]:
+            steps, options = share.steps(self.fresh), self.options[share.number]
+            return steps, weights, *map(share.of, states), self.packed, options, self.outside
+
         loop, _ = self._loops()
-        self.step_by_step(lambda begin, end: loop(begin, end, *told), self.total, self.output, operand)
+        self.step_by_step(self.shared(loop, told), self.total, self.output, operand)
 
     def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held
         from unrolled.layers.kernels.compiled.gru import Weights
 
         for norm, *_ in self._norms():
             norm.clear()
-        weights = each_held(self._weights(turned=False), len(self.counts))
-        told = (
-            steps(self.rows, self.fresh),
-            Weights(*weights),
-            array(self.first),
-            self.packed,
-            array(grad_output.contiguous()),
-            array(hidden),
-            array(self.grad),
-            self.options,
-            self.outside,
-        )
-        _, loop = self._loops()
-        self.step_by_step_back(lambda begin, end: loop(begin, end, *told), hidden)
+        weights = Weights(*each_held(self._weights(turned=False), self))
+        first, wanted, end, grad = map(array, (self.first, grad_output.contiguous(), hidden, self.grad))
 
-    def _told(self) -> tuple[Any, Any]:
-        """Buffers and options, as the compiled loops take them."""
-        from unrolled.layers.kernels.compiled.arrays import array, normed, some
-        from unrolled.layers.kernels.compiled.gru import Options, Packed
+        def told(share: Share) -> tuple[Any, ...]:
+            steps, options = share.steps(self.fresh), self.options[share.number]
+            state, own = share.of(first), share.of(end)
+            return steps, weights, state, self.packed, wanted, own, grad, options, self.outside
+
+        _, loop = self._loops()
+        self.step_by_step_back(self.shared(loop, told), hidden)
+
+    def _buffers(self) -> Any:
+        from unrolled.layers.kernels.compiled.arrays import array
+        from unrolled.layers.kernels.compiled.gru import Packed
+
+        output = array(self.output) if self.reduced else None
+        return Packed(array(self.total), array(self.past), array(self.hidden), output)
+
+    def _options(self, share: Share) -> Any:
+        """What the compiled loops are told of the cell's options."""
+        from unrolled.layers.kernels.compiled.arrays import normed, some
+        from unrolled.layers.kernels.compiled.gru import Options
 
         seen = None if self.noise.seen is None else self.operand(self.noise.seen).to(self.work)
         kept = self.noise.kept[0].contiguous() if self.noise.kept else None
-        ask, recall = [normed(*norm) for norm in self._norms()] or (None, None)
-        output = array(self.output) if self.reduced else None
-        return (
-            Packed(array(self.total), array(self.past), array(self.hidden), output),
-            Options(some(seen), ask, recall, some(kept)),
-        )
+        ask, recall = [normed(norm, share, grad, at) for norm, grad, at in self._norms()] or (None, None)
+        return Options(share.of(some(seen)), ask, recall, some(kept))
 
 
 class GRUBefore(GRUKernel):

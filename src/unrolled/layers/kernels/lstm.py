@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -10,6 +10,9 @@ from torch import Tensor
 from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels.base import Extras, Factors, Kernel, sigmoid_slope, tanh_slope, weight_gradient
 from unrolled.layers.kernels.parts import Diagonal, Full, Norm, Peephole, Product, Zone
+
+if TYPE_CHECKING:
+    from unrolled.layers.kernels.compiled.shares import Share
 
 
 class LSTMKernel(Kernel):
@@ -83,28 +86,25 @@ class LSTMKernel(Kernel):
 
     def _forward_compiled(self) -> None:
         from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held
 
         hidden = self.first_hidden
         if hidden is None:  # no step sees it
             hidden = self.output.new_empty(self.counts[0], self.output_size)
         early, late = (part.turned if isinstance(part, Full) else None for part in (self.early, self.late))
         projection = None if self.extras.projection is None else self.extras.projection.t()
-        weights = loops.Weights(*each_held((self.product.turned[0], early, late, projection), len(self.counts)))
+        weights = loops.Weights(*each_held((self.product.turned[0], early, late, projection), self))
         buffers = (self.total, self.made, self.squashed, self.memory, self.read, self.output)
-        self.packed, self.options = loops.Packed(*map(array, buffers)), self._options()
-        given = (
-            steps(self.rows, self.fresh),
-            weights,
-            array(hidden),
-            array(self.first_memory),
-            self.packed,
-            self.options,
-            self.outside,
-        )
-        self.step_by_step(lambda begin, end: loops.forward(begin, end, *given), self.total, self.output, hidden)
+        self.packed, self.options = loops.Packed(*map(array, buffers)), list(map(self._options, self.shares))
+        state = array(hidden), array(self.first_memory)
 
-    def _options(self) -> Any:
+        def told(share: Share) -> tuple[Any, ...]:
+            steps, options = share.steps(self.fresh), self.options[share.number]
+            return steps, weights, *map(share.of, state), self.packed, options, self.outside
+
+        self.step_by_step(self.shared(loops.forward, told), self.total, self.output, hidden)
+
+    def _options(self, share: Share) -> Any:
         """What the compiled loops are told of the cell's options."""
         from unrolled.layers.kernels.compiled.arrays import normed, some
         from unrolled.layers.kernels.compiled.lstm import Options
@@ -112,11 +112,15 @@ class LSTMKernel(Kernel):
         norm = memory_norm = None
         if self.norm is not None:
             self.norm.given = self.made
-            norm, memory_norm = normed(self.product.norms[0], self.product.grad), normed(self.norm, self.norm.given)
+            norm, memory_norm = (
+                normed(self.product.norms[0], share, self.product.grad),
+                normed(self.norm, share, self.norm.given),
+            )
         kept = [some(rows.contiguous()) for rows in self.noise.kept] or [None, None]
         seen = None if self.product.seen is None else self.product.seen.to(self.work)
         diagonal = self.extras.peephole if isinstance(self.early, Diagonal) else None
-        return Options(True if self.coupled else None, some(diagonal), some(seen), norm, memory_norm, *kept)
+        coupled = True if self.coupled else None
+        return Options(coupled, some(diagonal), share.of(some(seen)), norm, memory_norm, *kept)
 
     def _put_together(self) -> None:
         """The parts that this call has."""
@@ -161,25 +165,21 @@ class LSTMKernel(Kernel):
 
     def _backward_compiled(self, grad_output: Tensor, grad_ends: State) -> None:
         from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, some, steps
+        from unrolled.layers.kernels.compiled.arrays import array, each_held, some
 
         early, late = (part.weight if isinstance(part, Full) else None for part in (self.early, self.late))
-        weights = loops.Weights(*each_held((self.weight, early, late, self.extras.projection), len(self.counts)))
+        weights = loops.Weights(*each_held((self.weight, early, late, self.extras.projection), self))
         for norm in [*self.product.norms, *([] if self.norm is None else [self.norm])]:
             norm.clear()
-        hidden, memory = grad_ends
-        grads = loops.Gradients(array(self.grad), some(self.grad_output), array(hidden), array(memory))
-        given = (
-            steps(self.rows, self.fresh),
-            weights,
-            array(self.first_memory),
-            self.packed,
-            array(grad_output.contiguous()),
-            grads,
-            self.options,
-            self.outside,
-        )
-        self.step_by_step_back(lambda begin, end: loops.backward(begin, end, *given), hidden)
+        total, projected, wanted = array(self.grad), some(self.grad_output), array(grad_output.contiguous())
+        memory, ends = array(self.first_memory), list(map(array, grad_ends))
+
+        def told(share: Share) -> tuple[Any, ...]:
+            grads = loops.Gradients(total, projected, *map(share.of, ends))
+            steps, options = share.steps(self.fresh), self.options[share.number]
+            return steps, weights, share.of(memory), self.packed, wanted, grads, options, self.outside
+
+        self.step_by_step_back(self.shared(loops.backward, told), grad_ends[0])
 
     def _backward(self, grad_output: Tensor, grad_ends: State) -> None:
         n, early = self.size, (self.gates - 2) * self.size

@@ -20,9 +20,9 @@ class Norm:
         self.gain, self.shift, self.width = gain, shift, [len(gain)]
         self.given = kernel.empty(len(gain), kernel.work)
         self.mean, self.spread = kernel.empty(1, kernel.work), kernel.empty(1, kernel.work)
-        self.sums: tuple[Tensor, ...] = ()  # of gain and shift, where the loop itself adds them up
+        self.sums: tuple[Tensor, ...] = ()  # of gain and shift, where the loop itself adds them up, a row each thread
         if kernel.compiled:
-            self.sums = (torch.empty_like(gain), torch.empty_like(gain))
+            self.sums = (gain.new_empty(len(kernel.shares), len(gain)), gain.new_empty(len(kernel.shares), len(gain)))
             return
         self.grad = kernel.empty(len(gain), kernel.work)
         self.steps = list(zip(*map(kernel.split, (self.given, self.grad, self.mean, self.spread)), strict=True))
@@ -49,7 +49,8 @@ class Norm:
     def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift, over all rows but the first ``skip``, which had no x."""
         if self.sums:
-            return self.sums[0], self.sums[1]
+            gain, shift = self.sums
+            return (gain[0], shift[0]) if len(gain) == 1 else (gain.sum(0), shift.sum(0))
         if skip == len(self.given):
             return torch.zeros_like(self.gain), torch.zeros_like(self.gain)
         moments = (self.mean[skip:], self.spread[skip:])

@@ -33,13 +33,15 @@ class Projection:
         """Packed [Σ counts, gates * hidden] in the type of sums; ``x`` [Σ counts, input] in that of products."""
         from unrolled.layers.kernels.compiled import projection as loops
         from unrolled.layers.kernels.compiled.arrays import array, held
+        from unrolled.layers.kernels.compiled.threads import available
 
         self.x, rows, turned = x, x.shape[0], self.weight.t()
         own = not isinstance(self.weight, TiledWeight) and compiled.once_pays(turned.shape, x.dtype, rows)
         if self.gain is None and x.dtype is self.work and not own:
             return torch.addmm(self.bias, x, turned)
         total = x.new_empty(rows, self.weight.shape[0], dtype=self.work)
-        told = (array(x), held(turned, compiled.PRODUCTS if own else rows // compiled.STEP), array(self.bias))
+        weight = held(turned, compiled.PRODUCTS if own else rows // compiled.STEP, available())
+        told = array(x), weight, array(self.bias)
         if self.gain is None:
             loops.project(*told, array(total))
         else:

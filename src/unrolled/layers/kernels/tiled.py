@@ -61,7 +61,7 @@ class Way(NamedTuple):
         if precision == "bfloat16" and compiled.tiles_found():
             most = ANY if compiled.library_lags(torch.bfloat16) else MOST_ROWS
             return Way(torch.bfloat16, kept, compiled.PAIR, most)
-        most = ANY if compiled.library_lags(torch.float32) else vectors.MOST_ROWS // torch.get_num_threads()
+        most = ANY if compiled.library_lags(torch.float32) else vectors.MOST_ROWS
         return Way(torch.float32, kept, compiled.SIDE, most)
 
 

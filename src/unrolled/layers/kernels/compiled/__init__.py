@@ -17,20 +17,12 @@ def possible(weight: Tensor) -> bool:
     return weight.device.type == "cpu" and type(weight) in KINDS and product_found(weight.dtype)
 
 
-MOST_THREADS = 4
-"""Up to how many threads of torch's a product in tiles, which one thread makes, is faster than one that all share."""
-
-
+@cache
 def tiles_found() -> bool:
-    """Whether compiled code multiplies bfloat16 itself, a weight of which lies in tiles, and torch has few threads.
+    """Whether compiled code multiplies bfloat16 itself, a weight of which lies in tiles.
 
     It does with a processor's registers for tiles, or with AVX-512's instruction for pairs of numbers.
     """
-    return torch.get_num_threads() <= MOST_THREADS and _tiles_found()
-
-
-@cache
-def _tiles_found() -> bool:
     if not product_found(torch.bfloat16):
         return False
     from unrolled.layers.kernels.compiled.amx import found
@@ -57,19 +49,19 @@ SIDE = 16
 
 
 def panels_found() -> bool:
-    """Whether a search may multiply with weights in panels: torch has few threads."""
-    return torch.get_num_threads() <= MOST_THREADS and product_found(torch.float32)
+    """Whether a search may multiply with weights in panels."""
+    return product_found(torch.float32)
 
 
 def panels_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> bool:
-    """Whether so many products x · weight [inner, width] are faster in panels: float32 ones, made by one thread."""
+    """Whether so many products x · weight [inner, width] are faster in panels: float32 ones."""
     fits = dtype is torch.float32 and all(shape) and shape[1] % SIDE == 0 and products >= PRODUCTS
-    return fits and torch.get_num_threads() == 1 and product_found(dtype)
+    return fits and product_found(dtype)
 
 
 def library_lags(dtype: torch.dtype) -> bool:
-    """Whether one thread's own product of many rows is faster than torch's even once: see blocks.py."""
-    if torch.get_num_threads() > 1 or not product_found(dtype):
+    """Whether our own product of many rows is faster than torch's even once: see blocks.py."""
+    if not product_found(dtype):
         return False
     from unrolled.layers.kernels.compiled.blocks import LIBRARY_LAGS
 

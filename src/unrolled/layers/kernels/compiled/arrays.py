@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from unrolled.layers.kernels.compiled import blocks, laying_out_pays, tiles, vectors
+from unrolled.layers.kernels.compiled import PAIR, blocks, laying_out_pays, tiles, vectors
 from unrolled.layers.kernels.compiled.products import Weight, as_it_lies, in_panels
-from unrolled.layers.kernels.compiled.rows import Normed, Steps
+from unrolled.layers.kernels.compiled.rows import Normed
+from unrolled.layers.kernels.compiled.threads import portions, together, worthwhile
 from unrolled.layers.kernels.compiled.tiles import Tiles
 from unrolled.layers.kernels.compiled.vectors import Panels
 from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.base import Rows
+    from unrolled.layers.kernels.base import Kernel
+    from unrolled.layers.kernels.compiled.shares import Share
     from unrolled.layers.kernels.parts import Norm
 
 
@@ -51,41 +54,50 @@ def multiply_at(x: Tensor, weight: Tiles | Panels, out: Tensor, first: int = 0, 
     """out = x · weight, plus what stands at the address ``first``, rows ``first_apart`` numbers apart; see tiles.py."""
     if (x.stride(1) != 1 and x.shape[1] > 1) or out.stride(1) != 1:
         raise RuntimeError("a product with a weight that was laid out wants the columns of its tensors side by side")
-    asked: Any = tiles.multiply_at if isinstance(weight, Tiles) else vectors.multiply_at
     made = torch.bfloat16 if isinstance(weight, Tiles) or weight.kind == blocks.PAIRS else torch.float32
     if x.dtype is not made or out.dtype is not torch.float32:
         raise RuntimeError(f"a product that makes float32 of {made} was given {x.dtype} for {out.dtype}")
     apart, below = x.stride(0) * x.element_size(), 4 * out.stride(0)
-    asked(x.shape[0], x.data_ptr(), apart, weight, out.data_ptr(), below, first, 4 * first_apart)
+    if not isinstance(weight, Tiles):
+        vectors.multiply_at(x.shape[0], x.data_ptr(), apart, weight, out.data_ptr(), below, first, 4 * first_apart)
+        return out
+
+    def multiply(some: slice) -> None:
+        start, begin = some.start, first and first + 4 * some.start * first_apart
+        at, into = x.data_ptr() + start * apart, out.data_ptr() + start * below
+        tiles.multiply_at(some.stop - start, at, apart, weight, into, below, begin, 4 * first_apart)
+
+    threads = worthwhile(x.shape[0] * weight.numbers.size // 2)  # which takes a quarter of the time of others
+    together([partial(multiply, some) for some in portions(x.shape[0], threads, PAIR)])
     return out
 
 
-def held(weight: Tensor | None, products: int = 1) -> Weight | Tiles | None:
-    """``weight`` [inner, width] of so many products, or a turned view of one, or None; the caller keeps the tensor."""
+def held(weight: Tensor | None, products: int = 1, threads: int = 1) -> Weight | Tiles | None:
+    """``weight`` [inner, width] of so many products, or a turned view of one, or None; the caller keeps the tensor.
+
+    A product with panels is shared by up to so many ``threads``.
+    """
     if weight is None:
         return None
     if isinstance(weight, TiledWeight) and weight.in_loops:
-        return _of_loops(weight.laid_out())
+        return _of_loops(weight.laid_out(), threads)
     if laying_out_pays(weight.shape, weight.dtype, products):
-        return _of_loops(laid_out(weight, in_tiles=weight.dtype is torch.bfloat16))
+        return _of_loops(laid_out(weight, in_tiles=weight.dtype is torch.bfloat16), threads)
     turned = weight.stride(1) != 1
     return as_it_lies(weight.data_ptr(), max(weight.stride(int(turned)), weight.shape[int(not turned)]), turned)
 
 
-def _of_loops(weight: Tiles | Panels) -> Weight | Tiles:
-    return weight if isinstance(weight, Tiles) else in_panels(weight)
+def _of_loops(weight: Tiles | Panels, threads: int) -> Weight | Tiles:
+    return weight if isinstance(weight, Tiles) else in_panels(weight, threads)
 
 
-def each_held(weights: Sequence[Tensor | None], products: int) -> list[Weight | Tiles | None]:
-    """`held`, of several."""
-    return [held(weight, products) for weight in weights]
+def each_held(weights: Sequence[Tensor | None], kernel: Kernel) -> list[Weight | Tiles | None]:
+    """`held`, of several that a kernel's loops multiply with."""
+    return [held(weight, len(kernel.counts), kernel.threads) for weight in weights]
 
 
-def steps(rows: Rows, fresh: bool) -> Steps:
-    return Steps(rows.counts, rows.starts, fresh)
-
-
-def normed(norm: Norm, grad: Tensor, at: int = 0) -> Normed:
+def normed(norm: Norm, share: Share, grad: Tensor, at: int = 0) -> Normed:
     """A normalisation's weights and buffers; ``grad`` takes, from column ``at``, the gradient of what it normalises."""
-    given, mean, spread, own, gain, shift = map(array, (norm.given, norm.mean, norm.spread, grad, *norm.sums))
+    sums = [total[share.number] for total in norm.sums]
+    given, mean, spread, own, gain, shift = map(array, (norm.given, norm.mean, norm.spread, grad, *sums))
     return Normed(array(norm.gain), some(norm.shift), given, mean, spread, own, at, gain, shift)

@@ -7,7 +7,6 @@ is more than the product itself.
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from llvmlite import binding
 from numba import types
 from numba.extending import overload
 
+from unrolled.layers.kernels.compiled.threads import libraries
 from unrolled.layers.kernels.compiled.tiles import Tiles, multiply_tiles, project_tiles
 from unrolled.layers.kernels.compiled.vectors import Panels, multiply_panels, project_panels
 
@@ -38,12 +38,6 @@ _NAMES = {
 def found(dtype: torch.dtype) -> bool:
     """Whether torch's library offers the product of ``dtype``; compiled code then finds it by name."""
     return dtype in FOUND
-
-
-def libraries() -> list[Path]:
-    """The files in which torch's library may lie."""
-    folder = Path(torch.__file__).parent / "lib"
-    return sorted(path for pattern in ("libtorch_cpu.*", "torch_cpu.dll") for path in folder.glob(pattern))
 
 
 def _find() -> set[torch.dtype]:
@@ -74,16 +68,17 @@ class Weight(NamedTuple):
     steps: int  # of a panel
     stride: int  # from row to row of what lies as it is, or with ``turned`` from column to column
     turned: bool
+    threads: int  # that share a product with panels
 
 
 def as_it_lies(address: int, stride: int, turned: bool) -> Weight:
     """Of a tensor that the caller keeps. A library wants even one row alone at least as far apart as it is long."""
-    return Weight(_NOTHING, AS_IT_LIES, address, 0, 0, stride, turned)
+    return Weight(_NOTHING, AS_IT_LIES, address, 0, 0, stride, turned, 1)
 
 
-def in_panels(panels: Panels) -> Weight:
+def in_panels(panels: Panels, threads: int) -> Weight:
     """Of numbers that are kept with it."""
-    return Weight(panels.numbers.reshape(-1).view(np.uint8), *panels[1:], 0, False)
+    return Weight(panels.numbers.reshape(-1).view(np.uint8), *panels[1:], 0, False, threads)
 
 
 _NOTHING = np.empty(0, np.uint8)
@@ -98,7 +93,7 @@ def project(x: Any, weight: Any, bias: Any, out: Any) -> None:
 def _project(x: Any, weight: Any, bias: Any, out: Any) -> Any:
     def call(x: Any, weight: Any, bias: Any, out: Any) -> Any:
         if weight.kind != AS_IT_LIES:
-            project_panels(x, weight, bias, out)
+            project_panels(x, weight, bias, out, weight.threads)
         else:
             for row in range(len(out)):
                 out[row, :] = bias
@@ -136,7 +131,7 @@ def _multiply(x: Any, weight: Any, out: Any, keep: Any) -> Any:
 
     def call(x: Any, weight: Any, out: Any, keep: Any) -> Any:
         if weight.kind != AS_IT_LIES:
-            multiply_panels(x, weight, out, keep)
+            multiply_panels(x, weight, out, keep, weight.threads)
         else:
             multiply_by_library(x, weight, out, keep)
 

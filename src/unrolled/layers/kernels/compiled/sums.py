@@ -9,7 +9,7 @@ unused.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import BYTES, turn_words, weave_words
 from unrolled.layers.kernels.compiled.blocks import PAIRS, SINGLE, WORD
 from unrolled.layers.kernels.compiled.functions import by_address, loop_function, step_function
-from unrolled.layers.kernels.compiled.products import SYMBOLS, libraries
+from unrolled.layers.kernels.compiled.products import SYMBOLS
+from unrolled.layers.kernels.compiled.threads import libraries, portions, together, worthwhile
 from unrolled.layers.kernels.compiled.tiles import weave
 from unrolled.layers.kernels.compiled.vectors import Panels, multiply_panels
 
@@ -50,18 +51,23 @@ def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool 
 
 
 def _ours(out: Tensor, dtype: torch.dtype) -> bool:
-    few_threads = torch.get_num_threads() <= compiled.MOST_THREADS
     faster = compiled.pairs_used() if dtype is torch.bfloat16 else compiled.library_lags(dtype)
-    return faster and few_threads and out.shape[1] % SIDE == 0
+    return faster and out.shape[1] % SIDE == 0
 
 
 def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) -> None:
-    width, size = out.shape
+    (width, size), rows = out.shape, len(given)
     apart = max(gradient.stride(0), width), max(given.stride(0), size)  # of one row alone torch may say less
-    _by_columns(given.dtype)(
-        gradient.data_ptr(), apart[0], given.data_ptr(), apart[1], given.shape[0], width, size, out.data_ptr(), keep,
-        PORTION[given.dtype], COLUMNS,
-    )  # fmt: skip
+    from_, with_, into, step = gradient.data_ptr(), given.data_ptr(), out.data_ptr(), gradient.element_size()
+
+    def sum_some(columns: slice) -> None:
+        start, many = columns.start, columns.stop - columns.start
+        _by_columns(given.dtype)(
+            from_ + step * start, apart[0], with_, apart[1], rows, many, size, into + WORD * size * start, keep,
+            PORTION[given.dtype], COLUMNS,
+        )  # fmt: skip
+
+    together([partial(sum_some, some) for some in portions(width, worthwhile(rows * width * size), SIDE)])
 
 
 @cache
@@ -92,7 +98,7 @@ def sum_by_columns(
             some = left[:, column : column + columns]
             factors = turned[: steps * some.shape[1]].reshape(some.shape[1], steps)
             turn(some, factors)
-            multiply_panels(factors, weight, out[column : column + columns], keep or start > 0)
+            multiply_panels(factors, weight, out[column : column + columns], keep or start > 0, 1)
 
 
 @step_function

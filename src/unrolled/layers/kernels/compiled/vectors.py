@@ -36,7 +36,8 @@ from unrolled.layers.kernels.compiled.blocks import (
     copy,
     widen,
 )
-from unrolled.layers.kernels.compiled.functions import by_address, c_function, loop_function
+from unrolled.layers.kernels.compiled.functions import by_address, c_function, loop_function, step_function
+from unrolled.layers.kernels.compiled.threads import available, sharing, thread_count, thread_number
 
 MOST_ROWS = 48 if HAS_LONG and not LIBRARY_LAGS else 1024
 """Up to how many rows a product of one thread is faster than a library's, which lays out its weight in each call."""
@@ -118,25 +119,25 @@ def _turn(weight: Any, panels: Any) -> None:
 
 # --- products ---------------------------------------------------------------------------------------------------------
 
-_SIGNATURE = types.void(*[types.intp] * 11)
+_SIGNATURE = types.void(*[types.intp] * 12)
 _PRODUCT: Any = types.ExternalFunction("unrolled_product_panels", _SIGNATURE)
 
 
 @loop_function
-def multiply_panels(x: Any, weight: Any, out: Any, keep: bool) -> None:
+def multiply_panels(x: Any, weight: Any, out: Any, keep: bool, threads: int) -> None:
     """out = x · weight, plus what ``out`` held with ``keep``; see `products.multiply`."""
     into, below = out.ctypes.data, out.strides[0]
     _PRODUCT(
-        weight.kind, weight.at, weight.columns, weight.steps,
+        threads, weight.kind, weight.at, weight.columns, weight.steps,
         len(x), x.ctypes.data, x.strides[0], into, below, into if keep else 0, below,
     )  # fmt: skip
 
 
 @loop_function
-def project_panels(x: Any, weight: Any, bias: Any, out: Any) -> None:
+def project_panels(x: Any, weight: Any, bias: Any, out: Any, threads: int) -> None:
     """out = x · weight + bias [width]."""
     _PRODUCT(
-        weight.kind, weight.at, weight.columns, weight.steps,
+        threads, weight.kind, weight.at, weight.columns, weight.steps,
         len(x), x.ctypes.data, x.strides[0], out.ctypes.data, out.strides[0], bias.ctypes.data, 0,
     )  # fmt: skip
 
@@ -145,17 +146,63 @@ def multiply_at(
     rows: int, x: int, apart: int, weight: Panels, out: int, below: int, first: int, first_below: int
 ) -> None:
     """out = x · weight, plus what stands at the address ``first``; as `tiles.multiply_at`."""
-    called(*weight[1:], rows, x, apart, out, below, first, first_below)
+    called(available(), *weight[1:], rows, x, apart, out, below, first, first_below)
+
+
+SHARED = 1 << 19
+"""Words of a weight times rows of x from which on threads share a product: to call them takes microseconds."""
+
+FEW_GROUPS = 2
+"""Of panels, for each thread, from which on threads share the columns of a product, and else its rows."""
 
 
 def product(
+    threads: int, kind: int, panels: int, count: int, steps: int,
+    rows: int, x: int, apart: int, out: int, below: int, first: int, first_below: int,
+) -> None:  # fmt: skip
+    """What `multiply_at` says, of ``count`` panels [steps, 16] of a ``kind``, by up to so many threads."""
+    if threads == 1 or count * SIDE * steps * rows < SHARED:
+        _multiply(kind, panels, count, steps, rows, x, apart, out, below, first, first_below)
+        return
+    told = np.empty(11, np.int64)
+    told[0], told[1], told[2], told[3] = kind, panels, count, steps
+    told[4], told[5], told[6], told[7], told[8] = rows, x, apart, out, below
+    told[9], told[10] = first, first_below
+    _share(told.ctypes.data, threads)
+
+
+_share = sharing("unrolled_product_part")
+
+
+def part(told_at: Any) -> None:
+    """What of a product this thread makes."""
+    told = carray(told_at, 11)
+    kind, panels, count, steps = told[0], told[1], told[2], told[3]
+    rows, x, apart, out, below = told[4], told[5], told[6], told[7], told[8]
+    first, first_below = told[9], told[10]
+    number, threads = np.int64(thread_number()), np.int64(thread_count())
+    groups = (count + WIDEST - 1) // WIDEST
+    if groups >= FEW_GROUPS * threads:
+        start, stop = WIDEST * (groups * number // threads), min(count, WIDEST * (groups * (number + 1) // threads))
+        at, size = start * BYTES, HALF if kind == WIDENED else BYTES
+        _multiply(
+            kind, panels + start * steps * size, stop - start, steps,
+            rows, x, apart, out + at, below, first + at if first else 0, first_below,
+        )  # fmt: skip
+    else:
+        start, stop = rows * number // threads, rows * (number + 1) // threads
+        _multiply(
+            kind, panels, count, steps, stop - start, x + start * apart, apart,
+            out + start * below, below, first + start * first_below if first else 0, first_below,
+        )  # fmt: skip
+
+
+@step_function
+def _multiply(
     kind: int, panels: int, count: int, steps: int,
     rows: int, x: int, apart: int, out: int, below: int, first: int, first_below: int,
 ) -> None:  # fmt: skip
-    """What `multiply_at` says, of ``count`` panels [steps, 16] of a ``kind``.
-
-    Rows are shared out evenly: seven are four and three. For many rows a group of bfloat16 panels is widened once.
-    """
+    """Rows are shared out evenly: seven are four and three. For many a group of bfloat16 panels is widened once."""
     blocks = (rows + ROWS - 1) // ROWS
     widened = kind == WIDENED and blocks > FEW_BLOCKS
     room = np.empty(WIDEST * steps * SIDE if widened else 0, np.float32)
@@ -185,6 +232,8 @@ def product(
 # --- one function for all callers -------------------------------------------------------------------------------------
 
 
+_part_code = c_function(part, types.void(types.CPointer(types.int64)))
+binding.add_symbol("unrolled_product_part", _part_code.address)
 _code = c_function(product, _SIGNATURE)
 called = _code.ctypes
 binding.add_symbol("unrolled_product_panels", _code.address)
