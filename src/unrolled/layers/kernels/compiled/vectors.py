@@ -149,8 +149,12 @@ def multiply_at(
     called(available(), *weight[1:], rows, x, apart, out, below, first, first_below)
 
 
-SHARED = 1 << 19
-"""Words of a weight times rows of x from which on threads share a product: to call them takes microseconds."""
+SHARED = 1 << 22
+"""Words of a weight times rows of x from which on threads share a product.
+
+To call them takes 2 µs, and more than half could be won from 2¹⁹ on; but where something else keeps a thread from its
+core, all wait for it for milliseconds, and those of many small products add up.
+"""
 
 FEW_GROUPS = 2
 """Of panels, for each thread, from which on threads share the columns of a product, and else its rows."""
