@@ -204,9 +204,9 @@ class Recurrent(nn.Module):
             return packed * order.spread(self.dropout.draw(order.batch, packed.shape[1], packed))
         return cast(Tensor, self.dropout(packed))
 
-    def project(self, x: Tensor) -> Tensor:
-        """The first layer's input product, [..., input] → [..., gates * hidden]: for all steps at once."""
-        return cast(Cell, self.cells[0]).project(x)
+    def project(self, x: Tensor, beside: State = ()) -> Tensor:
+        """The first layer's input product, [..., input] → [..., gates * hidden]: for all steps at once; see `Cell`."""
+        return cast(Cell, self.cells[0]).project(x, beside)
 
     def advance(self, projected: Tensor, state: State) -> tuple[Tensor, State]:
         """One step of all layers from a projected input [batch, gates * hidden]: output [batch, output] and state.

@@ -15,6 +15,7 @@ from unrolled.base.registry import Registry
 from unrolled.layers.cells.checks import State, check_state, check_type, whole
 from unrolled.layers.cells.norm import normalise, normalise_groups
 from unrolled.layers.draws import kept
+from unrolled.layers.kernels import steps
 
 Initialisation = Literal["orthogonal", "uniform"]
 
@@ -133,12 +134,18 @@ class Cell(nn.Module, abc.ABC):
         """The bias as (added to the input product, added to the hidden product); each [gates * hidden]."""
         return self.bias, torch.zeros_like(self.bias)
 
-    def project(self, x: Tensor) -> Tensor:
+    def project(self, x: Tensor, beside: State = ()) -> Tensor:
         """The input product with its bias, [..., input] → [..., gates * hidden].
 
-        It needs no state, so it is computed for any number of steps at once.
+        It needs no state, so it is computed for any number of steps at once. The input is ``x`` and what is ``beside``
+        it, side by side.
         """
         bias = self.biases()[0]
+        if self.input_gain is None:
+            made = steps.product((x, *beside), self.input_weight, bias)
+            if made is not None:
+                return made
+        x = torch.cat((x, *beside), dim=-1) if beside else x
         if self.input_gain is None:
             return functional.linear(x, self.input_weight, bias)
         product = functional.linear(x, self.input_weight)

@@ -108,6 +108,10 @@ class LSTM(Cell):
     def move(self, projected: Tensor, state: State, seen: Tensor | None) -> State:
         h, memory = state
         n = self.hidden_size
+        if self.bare:
+            stepped = steps.lstm_step(projected, h, memory, self.hidden_weight)
+            if stepped is not None:
+                return stepped
         total = self.add_past(projected, h, seen, slice(None))
         if self.bare and steps.plain(total) and memory.shape == (len(total), n) and memory.dtype is total.dtype:
             return steps.lstm(total, memory.contiguous())

@@ -5,10 +5,13 @@ A function that does not take tensors of any kind wants what `plain` says; its c
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from unrolled.layers.kernels.compiled import product_found
+from unrolled.layers.kernels.tiled import TiledWeight
 
 
 def plain(*tensors: Tensor) -> bool:
@@ -39,6 +42,61 @@ def put_tanh(x: Tensor, out: Tensor) -> Tensor:
 
     steps.squash(x.numel(), x.data_ptr(), out.data_ptr())
     return out
+
+
+def _panels(weight: Any, rows: int, inner: int, width: int) -> tuple[Any, ...] | None:
+    """Kind, address, number and steps of the panels of a weight [width, inner]; None where a product is made elsewhere.
+
+    That is, where it is not in panels of its whole width, or more threads than one multiply, or rows are too many.
+    """
+    if type(weight) is not TiledWeight or weight.turned or weight.kind is not torch.float32:
+        return None
+    if (weight.width, weight.depth) != (width, inner):
+        return None
+    if rows > weight.way.most_rows or torch.get_num_threads() > 1 or torch.is_autocast_enabled("cpu"):
+        return None
+    from unrolled.layers.kernels.compiled.vectors import Panels
+
+    laid = weight.laid_out()
+    return laid[1:] if type(laid) is Panels and laid.width == weight.width else None
+
+
+def product(parts: tuple[Tensor, ...], weight: Tensor, bias: Tensor, *, squashed: bool = False) -> Tensor | None:
+    """W [x, y] + b [rows, width] of one or two parts [rows, size] side by side, or with ``squashed`` tanh of it.
+
+    None where it is not made so in one call: the caller has torch's words for it.
+    """
+    if not torch.is_inference_mode_enabled() or len(parts) > 2 or not plain(*parts, bias.detach()):
+        return None
+    rows, (first, *more) = len(parts[0]), [part.shape[-1] for part in parts]
+    second = more[0] if more else 0
+    if any(tuple(part.shape) != (rows, size) for part, size in zip(parts, (first, second), strict=False)):
+        return None
+    panels = _panels(weight, rows, first + second, len(bias))
+    if panels is None:
+        return None
+    from unrolled.layers.kernels.compiled import stepping
+
+    out = torch.empty(rows, len(bias))
+    at = (parts[0].data_ptr(), parts[-1].data_ptr(), bias.data_ptr(), out.data_ptr())
+    stepping.join(rows, first, second, squashed, *at, *panels)
+    return out
+
+
+def lstm_step(projected: Tensor, h: Tensor, memory: Tensor, weight: Tensor) -> tuple[Tensor, Tensor] | None:
+    """h' and C' [rows, n] from the input product [rows, 4n], h, C and U, in one call; None as of `product`."""
+    if not torch.is_inference_mode_enabled() or not plain(projected, h, memory):
+        return None
+    rows, n = memory.shape
+    panels = _panels(weight, rows, n, 4 * n)
+    if panels is None or h.shape != memory.shape or tuple(projected.shape) != (rows, 4 * n):
+        return None
+    from unrolled.layers.kernels.compiled import stepping
+
+    made, output = torch.empty_like(memory), torch.empty_like(memory)
+    at = (projected.data_ptr(), h.data_ptr(), memory.data_ptr(), made.data_ptr(), output.data_ptr())
+    stepping.lstm(rows, n, *at, *panels)
+    return output, made
 
 
 def lstm(total: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -69,7 +69,7 @@ class QueryAfter(Decoder):
 
     def step(self, embedded: Tensor, state: State) -> Decoded:
         memory, looking, fed, moving = self._split(state)
-        hidden, moving = self.recurrent.advance(self.recurrent.project(torch.cat((embedded, *fed), dim=-1)), moving)
+        hidden, moving = self.recurrent.advance(self.recurrent.project(embedded, fed), moving)
         context, weights, looking, _ = self.attention(hidden, memory, looking)
         output = self.readout((hidden, context))
         return Decoded(output, weights, (*memory, *looking, *((output,) if fed else ()), *moving))

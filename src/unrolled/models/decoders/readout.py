@@ -45,9 +45,17 @@ class Readout(nn.Module):
         """``parts`` [..., size] each, in the order of the sizes; ``held`` is W where a loop holds it for its steps."""
         if self.kind == "state":
             return parts[0]
+        if held is None:
+            made = steps.product(parts, self.mix.weight, self.mix.bias, squashed=self.kind == "tanh")
+            if made is not None:
+                return made if self.kind == "tanh" else self._largest(made)
         product = product_type(self.mix.weight)
         joined = torch.cat([part.to(product) for part in parts], dim=-1)
         mixed = self.mix(joined) if held is None else held.product(joined) + self.mix.bias
         if self.kind == "tanh":
             return steps.tanh(mixed)
+        return self._largest(mixed)
+
+    def _largest(self, mixed: Tensor) -> Tensor:
+        """Of each two."""
         return mixed.unflatten(-1, (self.output_size, 2)).amax(dim=-1)

@@ -32,6 +32,9 @@ ROWS = 6  # of x at a time
 SINGLE, WIDENED, PAIRS = 1, 2, 3
 """What a panel holds: float32; bfloat16, widened as it is read, of float32 x; pairs of bfloat16, of bfloat16 x."""
 
+FETCHING = 4
+"""Of a block: pairs, while another panel is fetched into the second cache."""
+
 _FEATURES = binding.get_host_cpu_features()
 HAS_LONG = bool(_FEATURES.get("avx512f"))
 HAS_PAIRS = bool(_FEATURES.get("avx512bf16"))
@@ -72,6 +75,7 @@ class _Block(NamedTuple):
     below: Any
     first: Any
     first_below: Any
+    ahead: Any
 
 
 def _load(builder: Any, at: Any, kind: Any, align: int) -> Any:
@@ -111,7 +115,7 @@ def _at(builder: Any, start: Any, apart: Any, row: int, more: int) -> Any:
 
 def _summed(builder: Any, total: Any, number: Any, weight: Any, kind: int) -> Any:
     """total + number · weight."""
-    if kind != PAIRS:
+    if kind not in (PAIRS, FETCHING):
         product = builder.fmul(number, weight, flags=("contract",))
         return builder.fadd(total, product, flags=("contract",))
     name, signature = "llvm.x86.avx512bf16.dpbf16ps.512", ir.FunctionType(_VECTOR, [_VECTOR, _TWOS, _TWOS])
@@ -138,6 +142,8 @@ def _emit(builder: Any, given: _Block, rows: int, panels: int, kind: int) -> Non
     for total, (row, panel) in zip(totals, places, strict=True):
         total.add_incoming(zero, before)
         total.add_incoming(_summed(builder, total, numbers[row], weights[panel], kind), loop)
+    if kind == FETCHING:
+        _fetch(builder, builder.add(given.ahead, here))
     following = builder.add(k, ir.Constant(_LONG, 1))
     k.add_incoming(following, loop)
     builder.cbranch(builder.icmp_signed("<", following, given.steps), loop, after)
@@ -151,6 +157,15 @@ def _emit(builder: Any, given: _Block, rows: int, panels: int, kind: int) -> Non
         with alone:
             for value, row, panel in sums:
                 _store(builder, value, given, row, panel)
+
+
+def _fetch(builder: Any, at: Any) -> None:
+    """Ask for what lies at an address to be brought into the second cache; what is no address does no harm."""
+    small, anything = ir.IntType(32), ir.IntType(8).as_pointer()
+    signature = ir.FunctionType(ir.VoidType(), [anything, small, small, small])
+    instruction = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")
+    read, second, data = (ir.Constant(small, word) for word in (0, 2, 1))
+    builder.call(instruction, [builder.inttoptr(at, anything), read, second, data])
 
 
 def _store(builder: Any, value: Any, given: _Block, row: int, panel: int) -> None:
@@ -167,7 +182,8 @@ def _blocks(_context: Any, builder: Any, _: Any, given: Any) -> Any:
     for digit in digits[1:]:
         key = builder.add(builder.mul(key, ir.Constant(_LONG, 10)), digit)
     switch = builder.switch(key, end)
-    for one, some in itertools.product((SINGLE, WIDENED, *([PAIRS] if HAS_PAIRS else [])), range(1, ROWS + 1)):
+    kinds = (SINGLE, WIDENED, *((PAIRS, FETCHING) if HAS_PAIRS else ()))
+    for one, some in itertools.product(kinds, range(1, ROWS + 1)):
         for many in sorted({1, WIDE[some]}):
             case = builder.append_basic_block(f"rows{some}panels{many}")
             switch.add_case(ir.Constant(_LONG, 100 * one + 10 * some + many), case)
@@ -180,10 +196,10 @@ def _blocks(_context: Any, builder: Any, _: Any, given: Any) -> Any:
 
 def _block_of(
     _: Any, kind: Any, rows: Any, panels: Any, x: Any, apart: Any, panel: Any, panel_apart: Any, steps: Any,
-    out: Any, below: Any, first: Any, first_below: Any,
+    out: Any, below: Any, first: Any, first_below: Any, ahead: Any,
 ) -> Any:  # fmt: skip
-    """out = x · panels for so many rows and panels, plus what stands at ``first``."""
-    return types.void(*[types.intp] * 12), _blocks
+    """out = x · panels for so many rows and panels, plus what stands at ``first``; ``ahead`` is a panel to fetch."""
+    return types.void(*[types.intp] * 13), _blocks
 
 
 block: Any = intrinsic(_block_of)

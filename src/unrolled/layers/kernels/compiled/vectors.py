@@ -25,9 +25,11 @@ from unrolled.layers.kernels.compiled import SIDE
 from unrolled.layers.kernels.compiled.amx import turn_words
 from unrolled.layers.kernels.compiled.blocks import (
     BYTES,
+    FETCHING,
     HALF,
     HAS_LONG,
     LIBRARY_LAGS,
+    PAIRS,
     ROWS,
     SINGLE,
     WIDE,
@@ -206,12 +208,16 @@ def _multiply(
     kind: int, panels: int, count: int, steps: int,
     rows: int, x: int, apart: int, out: int, below: int, first: int, first_below: int,
 ) -> None:  # fmt: skip
-    """Rows are shared out evenly: seven are four and three. For many a group of bfloat16 panels is widened once."""
+    """Rows are shared out evenly: seven are four and three. For many a group of bfloat16 panels is widened once.
+
+    While the first blocks are multiplied with a group of pairs the next one is fetched, a panel a block: other work has
+    driven the weight out of the near caches, and a block takes longer to read it from a far one than to multiply.
+    """
     blocks = (rows + ROWS - 1) // ROWS
     widened = kind == WIDENED and blocks > FEW_BLOCKS
     room = np.empty(WIDEST * steps * SIDE if widened else 0, np.float32)
-    given, used = HALF if kind == WIDENED else BYTES, SINGLE if widened else kind
-    panel = steps * (HALF if used == WIDENED else BYTES)
+    given = HALF if kind == WIDENED else BYTES
+    panel = steps * (BYTES if widened else given)
     for group in range(0, count, WIDEST):
         stop, row = min(group + WIDEST, count), 0
         start = panels + group * steps * given
@@ -222,12 +228,15 @@ def _multiply(
         for part in range(blocks):
             some = (rows + part) // blocks
             wide, column = WIDE[some], group
+            ahead, used = 0, SINGLE if widened else kind
+            if kind == PAIRS and blocks >= WIDEST and part < WIDEST and stop + part < count:
+                ahead, used = panels + (stop + part) * steps * given, FETCHING
             while column < stop:
                 many = wide if column + wide <= stop else 1
                 at = column * BYTES
                 block(
                     used, some, many, x + row * apart, apart, start + (column - group) * panel, panel, steps,
-                    out + row * below + at, below, first + row * first_below + at if first else 0, first_below,
+                    out + row * below + at, below, first + row * first_below + at if first else 0, first_below, ahead,
                 )  # fmt: skip
                 column += many
             row += some
