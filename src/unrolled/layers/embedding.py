@@ -11,6 +11,7 @@ from torch.nn import functional
 from unrolled.base.errors import SettingsError, UsageError
 from unrolled.base.protocol import BEGIN, END, PAD, UNKNOWN
 from unrolled.layers.dropout import DROPOUTS
+from unrolled.layers.kernels.tiled import as_it_is
 
 
 class Embedding(nn.Module):
@@ -68,14 +69,14 @@ class Embedding(nn.Module):
                 f"ids of an embedding hold {wrong}; with {self.vocabulary_size} symbols they are from 0 to "
                 f"{self.vocabulary_size - 1}. Was the text encoded with another vocabulary?"
             ) from None
-        return self.dropout(vectors)
+        return self.dropout(vectors) if self.dropout.active else vectors
 
     def _look_up(self, ids: Tensor) -> Tensor:
         if self.frozen is None or self.places is None:
-            return functional.embedding(ids, self.weight, padding_idx=PAD)
+            return functional.embedding(ids, as_it_is(self.weight), padding_idx=PAD)
         learning = len(self.weight)
         places = self.places.index_select(0, ids.flatten()).view(ids.shape)
-        learnt = functional.embedding(places.clamp(max=learning - 1), self.weight, padding_idx=PAD)
+        learnt = functional.embedding(places.clamp(max=learning - 1), as_it_is(self.weight), padding_idx=PAD)
         kept = functional.embedding((places - learning).clamp(min=0), self.frozen)
         return torch.where((places < learning).unsqueeze(-1), learnt, kept.to(learnt.dtype))
 

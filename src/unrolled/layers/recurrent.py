@@ -220,6 +220,9 @@ class Recurrent(nn.Module):
         ):
             if drawn:
                 raise UsageError(f"{name} is one draw for a whole sequence; train step by step with Recurrent.loop().")
+        if self.layers == 1 and not self.training:
+            new = cast(Cell, self.cells[0]).advance(projected, state)
+            return new[0], new
         return self.loop(deferred=False).advance(projected, state)
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:

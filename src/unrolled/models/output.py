@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from unrolled.layers import Embedding
 from unrolled.layers.cells.checks import product_type
+from unrolled.layers.kernels import steps
 from unrolled.layers.kernels.tiled import TiledWeight
 from unrolled.layers.loss import ROUND, linear_cross_entropy
 
@@ -46,7 +47,8 @@ class Output(nn.Module):
         if self.projection is not None:
             hidden = self.projection(hidden)
         if isinstance(self.weight, TiledWeight):
-            return self.weight.rows(hidden, self.bias)
+            made = steps.product((hidden,), self.weight, self.bias, apart=True)
+            return self.weight.rows(hidden, self.bias) if made is None else made
         plain = product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling()
         if plain or len(hidden) % ROUND == 0:
             return functional.linear(hidden, self.weight, self.bias)

@@ -215,7 +215,8 @@ class Writing(nn.Module, ABC):
         embedded = self.read_target(last_ids.unsqueeze(1)).squeeze(1)
         before, moving, aligned = self._split(state)
         output, looked, moved = self.decoder.step(embedded, moving)
-        output = self.dropout(output.unsqueeze(1)).squeeze(1)
+        if self.dropout.active:
+            output = self.dropout(output.unsqueeze(1)).squeeze(1)
         if self.alignment is None:
             weights = self._on_source(looked, state)
             return Stepped(self.say(output, weights, self._kept(state)), weights, (*before, *moved))

@@ -44,10 +44,10 @@ def put_tanh(x: Tensor, out: Tensor) -> Tensor:
     return out
 
 
-def _panels(weight: Any, rows: int, inner: int, width: int) -> tuple[Any, ...] | None:
-    """Kind, address, number and steps of the panels of a weight [width, inner]; None where a product is made elsewhere.
+def _panels(weight: Any, rows: int, inner: int, width: int) -> Any:
+    """The panels of a weight [width, inner], perhaps filled up; None where a product with it is made elsewhere.
 
-    That is, where it is not in panels of its whole width, or more threads than one multiply, or rows are too many.
+    That is, where it is not in panels, or more threads than one multiply, or rows are too many.
     """
     if type(weight) is not TiledWeight or weight.turned or weight.kind is not torch.float32:
         return None
@@ -58,13 +58,16 @@ def _panels(weight: Any, rows: int, inner: int, width: int) -> tuple[Any, ...] |
     from unrolled.layers.kernels.compiled.vectors import Panels
 
     laid = weight.laid_out()
-    return laid[1:] if type(laid) is Panels and laid.width == weight.width else None
+    return laid if type(laid) is Panels else None
 
 
-def product(parts: tuple[Tensor, ...], weight: Tensor, bias: Tensor, *, squashed: bool = False) -> Tensor | None:
+def product(
+    parts: tuple[Tensor, ...], weight: Tensor, bias: Tensor, *, squashed: bool = False, apart: bool = False
+) -> Tensor | None:
     """W [x, y] + b [rows, width] of one or two parts [rows, size] side by side, or with ``squashed`` tanh of it.
 
-    None where it is not made so in one call: the caller has torch's words for it.
+    Rows may lie further ``apart`` than they are wide: those of a width that is filled up do, and to copy wide ones
+    takes time. None where it is not made so in one call: the caller has torch's words for it.
     """
     if not torch.is_inference_mode_enabled() or len(parts) > 2 or not plain(*parts, bias.detach()):
         return None
@@ -73,14 +76,16 @@ def product(parts: tuple[Tensor, ...], weight: Tensor, bias: Tensor, *, squashed
     if any(tuple(part.shape) != (rows, size) for part, size in zip(parts, (first, second), strict=False)):
         return None
     panels = _panels(weight, rows, first + second, len(bias))
-    if panels is None:
+    if panels is None or not isinstance(weight, TiledWeight):
         return None
     from unrolled.layers.kernels.compiled import stepping
 
-    out = torch.empty(rows, len(bias))
-    at = (parts[0].data_ptr(), parts[-1].data_ptr(), bias.data_ptr(), out.data_ptr())
-    stepping.join(rows, first, second, squashed, *at, *panels)
-    return out
+    filled, out = panels.width > len(bias), torch.empty(rows, panels.width)
+    whole = weight.filled(bias, panels.width) if filled else bias
+    at = (parts[0].data_ptr(), parts[-1].data_ptr(), whole.data_ptr(), out.data_ptr())
+    stepping.join(rows, first, second, squashed, *at, *panels[1:])
+    found = out[:, : len(bias)] if filled else out
+    return found if apart else found.contiguous()
 
 
 def lstm_step(projected: Tensor, h: Tensor, memory: Tensor, weight: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -89,13 +94,13 @@ def lstm_step(projected: Tensor, h: Tensor, memory: Tensor, weight: Tensor) -> t
         return None
     rows, n = memory.shape
     panels = _panels(weight, rows, n, 4 * n)
-    if panels is None or h.shape != memory.shape or tuple(projected.shape) != (rows, 4 * n):
+    if panels is None or panels.width != 4 * n or h.shape != memory.shape or tuple(projected.shape) != (rows, 4 * n):
         return None
     from unrolled.layers.kernels.compiled import stepping
 
     made, output = torch.empty_like(memory), torch.empty_like(memory)
     at = (projected.data_ptr(), h.data_ptr(), memory.data_ptr(), made.data_ptr(), output.data_ptr())
-    stepping.lstm(rows, n, *at, *panels)
+    stepping.lstm(rows, n, *at, *panels[1:])
     return output, made
 
 

@@ -132,7 +132,7 @@ class TiledWeight(Tensor):
 
     def product(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [..., inner] · weightᵀ + bias → [..., width], float32."""
-        whole = None if bias is None else self._filled(bias, self.laid_out().width)
+        whole = None if bias is None else self.filled(bias, self.laid_out().width)
         first = 0 if whole is None else whole.data_ptr()
         if x.dim() == 2:
             return self._multiplied(x, first).contiguous()
@@ -143,7 +143,7 @@ class TiledWeight(Tensor):
         """`product` of x [rows, inner], rows perhaps further apart than they are wide: wide ones cost less so."""
         if not _ours(self, x, bias, turned=False) or x.dim() != 2:
             return functional.linear(x, self, bias)
-        whole = self._filled(bias, self.laid_out().width)
+        whole = self.filled(bias, self.laid_out().width)
         return self._multiplied(x, whole.data_ptr())
 
     def added(self, total: Tensor, x: Tensor) -> Tensor:
@@ -184,13 +184,18 @@ class TiledWeight(Tensor):
         self.tiles, self.version = tiles, version
         return tiles
 
-    def _filled(self, bias: Tensor, width: int) -> Tensor:
+    def filled(self, bias: Tensor, width: int) -> Tensor:
         """The bias in float32, filled up with zeros; the last one is kept, whole, for other threads may replace it."""
         kept, changes = self.filled_bias, _changes(bias)
         if kept is None or kept[0] is not bias or kept[1] != changes:
             kept = bias, changes, functional.pad(bias.detach().float(), (0, width - len(bias))).contiguous()
             self.filled_bias = kept
         return kept[2]
+
+
+def as_it_is(weight: Tensor) -> Tensor:
+    """A module's weight for who does not multiply with it, a plain tensor: its way through torch is shorter."""
+    return weight.whole if type(weight) is TiledWeight else weight
 
 
 def _changes(tensor: Tensor) -> int:
