@@ -11,6 +11,7 @@ from torch import nn
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Registry
 from unrolled.layers import State
+from unrolled.layers.kernels import steps
 from unrolled.models.encoders import Encoded
 from unrolled.models.layout import Layout
 
@@ -53,7 +54,7 @@ class Projection(Bridge):
         state: list[torch.Tensor] = []
         for layer, partner, sizes in zip(self.layers, self.partners, self.decoder, strict=True):
             start = layer(ends[partner])
-            start = torch.tanh(start) if self.activation == "tanh" else start
+            start = steps.tanh(start) if self.activation == "tanh" else start
             state.extend(start.split(sizes, dim=-1))
         return tuple(state)
 

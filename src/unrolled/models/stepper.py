@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,15 +72,16 @@ class TorchStepper:
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
-    @contextmanager
-    def _plainly(self, *, half: bool) -> Iterator[None]:
+    def _plainly(self, *, half: bool) -> AbstractContextManager[Any]:
         """Without gradients; ``half``: with torch's products in bfloat16."""
-        with torch.inference_mode():
-            if half or torch.is_autocast_enabled(self.device.type):
-                with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
-                    yield
-            else:
-                yield
+        if half or torch.is_autocast_enabled(self.device.type):
+            return self._cast(half)
+        return torch.inference_mode()
+
+    @contextmanager
+    def _cast(self, half: bool) -> Iterator[None]:
+        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=half):
+            yield
 
 
 def lays_out(device: torch.device, precision: Precision) -> bool:

@@ -94,14 +94,14 @@ class History:
             rows[alive, step] = move.parents[row]
         return ids, log_probs, rows
 
-    def _looked(self, rows: np.ndarray, asked: np.ndarray) -> list[np.ndarray] | None:
-        """For each ending float32 [asked, source]: the attention of each step that it asked for."""
+    def _looked(self, rows: np.ndarray, asked: np.ndarray) -> np.ndarray | None:
+        """Float32 [endings, most that asked, source]: the attention of each step that an ending asked for, then 0."""
         if self._weights[0] is None:
             return None
-        looked = [np.zeros((count, self._weights[0].shape[1]), dtype=np.float32) for count in asked.tolist()]
-        for step, weights in enumerate(self._weights):
+        most = int(asked.max(initial=0))
+        looked = np.zeros((len(asked), most, self._weights[0].shape[1]), dtype=np.float32)
+        for step, weights in enumerate(self._weights[:most]):
             alive = np.flatnonzero(asked > step)
-            if weights is not None and len(alive):
-                for each, row in zip(alive.tolist(), weights[rows[alive, step]], strict=True):
-                    looked[each][step] = row
+            if weights is not None:
+                looked[alive, step] = weights[rows[alive, step]]
         return looked

@@ -148,6 +148,13 @@ class Attention(nn.Module, abc.ABC):
         waits for the weights of the step before. Weights are float32 at least.
         """
         if query.dim() == 2:
+            once = torch.is_inference_mode_enabled() and not state and self.plain and query.device.type == "cpu"
+            if once and query.shape[1] == self.query_size:
+                self._check_kind(query, memory)
+                self._refuse_infinite("query", query.unsqueeze(1), "")
+                found = self._look_once(query, memory)
+                if found is not None:
+                    return found
             context, weights, state, heads = self.forward(query.unsqueeze(1), memory, state)
             return Attended(context.squeeze(1), weights.squeeze(1), state, None if heads is None else heads.squeeze(1))
         if query.dim() != 3 or query.shape[2] != self.query_size or query.shape[0] != memory.mask.shape[0]:
@@ -190,9 +197,9 @@ class Attention(nn.Module, abc.ABC):
     def _look(self, query: Tensor, memory: Memory, state: State) -> Attended:
         """All steps of ``query`` at once, without coverage."""
         if torch.is_inference_mode_enabled() and self._softmax and query.shape[1] == 1:
-            found = self._look_once(query, memory)
+            found = self._look_once(query.squeeze(1), memory)
             if found is not None:
-                return found
+                return Attended(found.context.unsqueeze(1), found.weights.unsqueeze(1), ())
         scores = self.score(query, memory)
         if scores.dtype.itemsize < 4:
             scores = scores.float()
@@ -210,7 +217,7 @@ class Attention(nn.Module, abc.ABC):
         return Attended(context, weights.mean(1), (*reached, *normalised), weights.transpose(1, 2))
 
     def _look_once(self, query: Tensor, memory: Memory) -> Attended | None:
-        """One step of a search by compiled code, or None where that is not possible."""
+        """One step of a search, ``query`` [batch, query], by compiled code; None where that is not possible."""
         asked = self.asks(query)
         if asked is None:
             return None
@@ -220,7 +227,7 @@ class Attention(nn.Module, abc.ABC):
         if not memory.mask.is_contiguous() or not _fit(asked.query, memory):
             return None
         weights, context = steps.look(*given, memory.mask, asked.vector)
-        return Attended(context.unsqueeze(1), weights.unsqueeze(1), ())
+        return Attended(context, weights)
 
     def _check_kind(self, query: Tensor, memory: Memory) -> None:
         """UsageError for a memory of another attention, or a query of another type than the weights."""
@@ -272,10 +279,10 @@ class Attention(nn.Module, abc.ABC):
 
 
 def _fit(query: Tensor, memory: Memory) -> bool:
-    """Whether a query [batch, 1, key] and the parts of a memory are of the same rows, places and size."""
+    """Whether a query [batch, key] and the parts of a memory are of the same rows, places and size."""
     places = memory.mask.shape
     same = memory.keys.shape[:2] == places and memory.values.shape[:2] == places
-    return same and query.shape[0] == places[0] and query.shape[2] == memory.keys.shape[2]
+    return same and query.shape == (places[0], memory.keys.shape[2])
 
 
 ATTENTIONS: Registry[Attention] = Registry("attention")

@@ -28,7 +28,7 @@ class Memory(NamedTuple):
 class Asked(NamedTuple):
     """A query as it meets the keys: the score is q · k, or with a vector v vᵀ tanh(q + k)."""
 
-    query: Tensor  # [batch, time, key]
+    query: Tensor  # [batch, time, key], or [batch, key]
     vector: Tensor | None = None  # [key]
 
 
