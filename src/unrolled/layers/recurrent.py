@@ -13,7 +13,7 @@ from unrolled.layers.cells import CELLS, Cell, State
 from unrolled.layers.cells.checks import check_state, check_type, whole
 from unrolled.layers.dropout import DROPOUTS, LockedDropout
 from unrolled.layers.kernels.choose import Path, run
-from unrolled.layers.kernels.layer import joinable, run_layer
+from unrolled.layers.kernels.layer import PACKED, Lies, joinable, run_layer
 from unrolled.layers.kernels.order import Order, order_of
 from unrolled.layers.kernels.pair import pairable, run_pair
 from unrolled.layers.kernels.plain import over_block
@@ -141,6 +141,8 @@ class Recurrent(nn.Module):
         if torch.compiler.is_exporting():
             return self._traced(x, mask, self.initial(x.shape[0], x) if state is None else state)
         order = order_of(mask, x)
+        if joinable(self._cells(0), x, order, self.path):  # whose layers pack by themselves
+            return Sequence(*self._through(x, order, state, in_batch=True))
         packed = order.pack(x)
         if x.device.type == "cpu":
             order.check_finite(packed)
@@ -152,28 +154,43 @@ class Recurrent(nn.Module):
 
         States are in the order of the rows that ``order`` was made of. Nothing is checked.
         """
+        return self._through(x, order, state, in_batch=False)
+
+    def _through(self, x: Tensor, order: Order, state: State | None, *, in_batch: bool) -> tuple[Tensor, State]:
+        """`packed`, or with ``in_batch`` from and to [batch, time, size]: where layers are joinable."""
         if state is None and self.first is not None:
             state = self.initial(order.batch, x)
         ends: list[Tensor] = []
+        last = self.layers - 1
         for layer in range(self.layers):
             given = self._drop(x, order) if layer else x
-            output, end = self._layer(layer, given, order, state)
-            x = output + x if layer and self.residual else output
+            added = layer > 0 and self.residual  # to what lies packed
+            lies = Lies(in_batch and layer == 0, in_batch and layer == last and not added)
+            output, end = self._layer(layer, given, order, state, lies)
+            x = output + x if added else output
             ends.extend(end)
+        if in_batch and x.dim() == 2:
+            x = order.unpack(x)
         return x, tuple(order.unsort(end) for end in ends)
 
-    def _layer(self, layer: int, x: Tensor, order: Order, state: State | None) -> tuple[Tensor, list[Tensor]]:
+    def _cells(self, layer: int) -> list[Cell]:
+        """A layer's, one for each direction."""
+        return [cast(Cell, cell) for cell in self.cells[layer * self.directions : (layer + 1) * self.directions]]
+
+    def _layer(
+        self, layer: int, x: Tensor, order: Order, state: State | None, lies: Lies = PACKED
+    ) -> tuple[Tensor, list[Tensor]]:
         """All directions of a layer over packed ``x``."""
         outputs: list[Tensor] = []
         ends: list[Tensor] = []
         indices = range(layer * self.directions, (layer + 1) * self.directions)
-        cells = [cast(Cell, self.cells[index]) for index in indices]
+        cells = self._cells(layer)
         firsts: list[State | None] = [None for _ in indices]
         if state is not None:
             own = (state[index * self._width : (index + 1) * self._width] for index in indices)
             firsts = [tuple(order.sort(tensor) for tensor in first) for first in own]
-        if joinable(cells, x, order, self.path):
-            return run_layer(cells, x, order, firsts)
+        if lies.given or joinable(cells, x, order, self.path):
+            return run_layer(cells, x, order, firsts, lies)
         if pairable(cells, x, order, self.path):
             return run_pair(cells, x, order, firsts)
         for direction, (cell, first) in enumerate(zip(cells, firsts, strict=True)):

@@ -281,8 +281,9 @@ def run_backward(
     """``kernel.backward`` where autograd has no gradient for some outputs (None)."""
     rows = kernel.counts[0]
     if grad_output is None:
-        width = kernel.output_size if kernel.outside is None else kernel.outside.output.shape[1]
-        grad_output = kernel.weight.new_zeros(kernel.places, width)
+        outside = kernel.outside
+        shape = (kernel.places, kernel.output_size) if outside is None else outside.output.shape
+        grad_output = kernel.weight.new_zeros(shape)
     ends = tuple(
         kernel.weight.new_zeros(rows, size, dtype=kernel.work) if grad is None else grad.to(kernel.work, copy=True)
         for grad, size in ((grad_hidden, kernel.output_size), (grad_memory, kernel.size))

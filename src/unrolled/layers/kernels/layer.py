@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +44,23 @@ def joinable(cells: list[Cell], x: Tensor, order: Order, path: Path | None) -> b
     return (path or choose(cells[0], x, order)) == "compiled"
 
 
-def run_layer(cells: list[Cell], x: Tensor, order: Order, states: list[State | None]) -> tuple[Tensor, list[Tensor]]:
-    """A cell for each direction over packed ``x``: packed outputs [Σ counts, directions * output], all last states."""
+class Lies(NamedTuple):
+    """Whether a layer's input lies as the batch does, [batch, time, size], and not packed; and its output."""
+
+    given: bool = False
+    wanted: bool = False
+
+
+PACKED = Lies()
+
+
+def run_layer(
+    cells: list[Cell], x: Tensor, order: Order, states: list[State | None], lies: Lies = PACKED
+) -> tuple[Tensor, list[Tensor]]:
+    """A cell for each direction over packed ``x``: packed outputs [Σ counts, directions * output], all last states.
+
+    Where ``lies`` says so x or the output is as the batch is, and x is looked at as `Order.check_finite` does.
+    """
     dtype = product_type(x)
     work = torch.promote_types(dtype, torch.float32)
     like = x.new_empty(0, dtype=work)
@@ -65,7 +81,7 @@ def run_layer(cells: list[Cell], x: Tensor, order: Order, states: list[State | N
         bias = added if has_inner_bias(cell) else None
         tensors += [cell.input_weight, given, cell.input_gain, cell.hidden_weight, bias, *first, *extras]
     widths = tuple(count * cells[0].hidden_size for count in cells[0].normed)
-    output, *ends = _Layer.apply(_Plan(kernels, inner, order, dtype, widths), x, *tensors)
+    output, *ends = _Layer.apply(_Plan(kernels, inner, order, dtype, widths, lies), x, *tensors)
     return output, [end for end in ends if end is not None]
 
 
@@ -75,10 +91,16 @@ class _Plan(NamedTuple):
     order: Order
     dtype: torch.dtype  # of the input products and of the outputs
     widths: tuple[int, ...]  # of the gates that are normalised together
+    lies: Lies
 
     @property
     def work(self) -> torch.dtype:
         return torch.promote_types(self.dtype, torch.float32)
+
+    def places(self, in_batch: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows of the first direction's loop lie for others, and of the second's: in the batch, or packed."""
+        found = self.order.places
+        return (found[0], found[2]) if in_batch else (np.arange(self.order.size), found[1])
 
 
 def _held(tensors: tuple[Any, ...]) -> list[Held]:
@@ -96,29 +118,31 @@ class _Layer(Function):
         from unrolled.layers.kernels.compiled.arrays import array
         from unrolled.layers.kernels.compiled.rows import Outside
 
-        ctx.plan, ctx.projections = plan, []
+        ctx.plan, ctx.projections, ctx.shape = plan, [], x.shape
         ctx.set_materialize_grads(False)
-        places = (np.arange(plan.order.size), array(plan.order.turned))
+        places, order = plan.places(plan.lies.wanted), plan.order
         ends: list[Tensor | None] = []
         output = x.new_empty(0)
         with as_written("cpu"):
-            rows = x.to(plan.dtype)
+            rows = _rows(x, plan)
             for direction, (kernel, held) in enumerate(zip(plan.kernels, _held(tensors), strict=True)):
-                given = rows.index_select(0, plan.order.turned) if direction else rows
                 weight = held.input_weight.to(plan.dtype)
                 projection = Projection(weight, held.input_bias, held.input_gain, plan.widths, plan.work)
                 ctx.projections.append(projection)
                 bias = None if held.hidden_bias is None else held.hidden_bias.to(plan.inner)
                 kernel.begin(held.hidden_weight.to(plan.inner), bias, held.extras)
-                kernel.rows = plan.order.rows
+                kernel.rows = order.rows
                 if not direction:
-                    output = rows.new_empty(len(rows), kernel.output_size * len(plan.kernels))
+                    output = _room(rows[0], order, kernel.output_size * len(plan.kernels), plan.lies.wanted)
                     written = array(output)
                 kernel.outside = Outside(places[direction], kernel.output_size * direction, written)
                 state = tuple(tensor for tensor in (held.hidden, held.memory) if tensor is not None) or None
-                _, last = kernel.forward(projection.forward(given), state)
+                _, last = kernel.forward(projection.forward(rows[direction]), state)
                 ends += [*last, None][:2]
-        return output.detach(), *ends  # not the one that a kernel keeps: it would keep this node, and that itself
+        shape = (order.batch, order.time) if plan.lies.wanted else (order.size,)
+        return output.view(
+            *shape, -1
+        ), *ends  # not the one that a kernel keeps: it would keep this node, and that itself
 
     @staticmethod
     @once_differentiable
@@ -128,14 +152,15 @@ class _Layer(Function):
         gradients: list[Tensor | None] = []
         needs = ctx.needs_input_grad
         each = (len(needs) - 2) // len(plan.kernels)
+        if grad_output is not None:
+            grad_output = grad_output.reshape(-1, grad_output.shape[-1]).contiguous()
         with as_written("cpu"):
             for direction, (kernel, projection) in enumerate(zip(plan.kernels, ctx.projections, strict=True)):
                 wanted = needs[2 + direction * each :][:each]
                 total, state = run_backward(kernel, grad_output, *grad_ends[2 * direction :][:2])
                 product, gain = projection.backward(total)
                 if needs[1]:
-                    own = input_gradient(product, projection.weight)
-                    x = own if x is None else x.add_(own.index_select(0, plan.order.turned))
+                    x = _gathered(input_gradient(product, projection.weight), plan, direction, x)
                 gradients += [
                     weight_gradient(((product, projection.x),)) if wanted[0] else None,
                     projection.bias_gradient(total) if wanted[1] else None,
@@ -145,4 +170,44 @@ class _Layer(Function):
                     *([*state, None][:2] if wanted[5] or wanted[6] else (None, None)),
                     *(kernel.extra_gradients() if any(wanted[7:]) else Extras()),
                 ]
-        return None, x, *gradients
+        return None, None if x is None else x.view(ctx.shape), *gradients
+
+
+def _room(like: Tensor, order: Order, width: int, in_batch: bool) -> Tensor:
+    """A row for each symbol, or for each position of the batch, those of padding 0."""
+    if not in_batch:
+        return like.new_empty(order.size, width)
+    positions = order.batch * order.time
+    return (like.new_empty if positions == order.size else like.new_zeros)(positions, width)
+
+
+def _rows(x: Tensor, plan: _Plan) -> list[Tensor]:
+    """Packed rows of ``x`` for each direction, in the type of products."""
+    from unrolled.layers.kernels.compiled.arrays import array
+    from unrolled.layers.kernels.compiled.packing import gather
+
+    x = x.reshape(-1, x.shape[-1])
+    given = array((x.float() if x.dtype is torch.float16 else x).contiguous())
+    rows = []
+    for direction, places in enumerate(plan.places(plan.lies.given)[: len(plan.kernels)]):
+        if direction or plan.lies.given or x.dtype is not plan.dtype:
+            rows.append(x.new_empty(plan.order.size, x.shape[1], dtype=plan.dtype))
+            total = gather(given, places, array(rows[-1]))
+            if plan.lies.given and not direction and not math.isfinite(total):
+                plan.order.check_finite(plan.order.pack(x))
+        else:
+            rows.append(x)
+    return rows
+
+
+def _gathered(own: Tensor, plan: _Plan, direction: int, x: Tensor | None) -> Tensor:
+    """The gradient of the input, of ``own`` of a direction and what ``x`` has of the one before."""
+    from unrolled.layers.kernels.compiled.arrays import array
+    from unrolled.layers.kernels.compiled.packing import scatter
+
+    if x is None:
+        if not plan.lies.given:
+            return own
+        x = _room(own, plan.order, own.shape[1], True)
+    scatter(array(own), plan.places(plan.lies.given)[direction], array(x), bool(direction))
+    return x

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,40 @@ from unrolled.base.errors import UsageError
 class Rows:
     """Where the rows of packed steps lie: step t has the first ``counts[t]`` rows, from place ``starts[t]`` on."""
 
-    def __init__(self, counts: Sequence[int] | np.ndarray, device: torch.device) -> None:
-        from unrolled.layers.kernels.compiled.order import follow
+    def __init__(
+        self,
+        counts: Sequence[int] | np.ndarray,
+        device: torch.device,
+        followed: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        """``followed``: what `follow` finds of the counts, where it is known."""
+        self.counts, self.device = np.asarray(counts, np.int64), device
+        self.starts, self._each, self._before, self._last = followed or _followed(self.counts)
 
-        self.counts = np.asarray(counts, np.int64)
-        self.device = device
-        size, rows = int(self.counts.sum()), int(self.counts[0])
-        self.starts = np.empty_like(self.counts)
-        each, before, last = np.empty(size, np.int64), np.empty(size - rows, np.int64), np.empty(rows, np.int64)
-        follow(self.counts, self.starts, each, before, last)
-        self.each = torch.from_numpy(each).to(device)
+    @cached_property
+    def each(self) -> Tensor:
         """Of each place its row."""
-        self.before = torch.from_numpy(before).to(device)
+        return torch.from_numpy(self._each).to(self.device)
+
+    @cached_property
+    def before(self) -> Tensor:
         """Of each place but the first step's the same row's place before."""
-        self.last = torch.from_numpy(last).to(device)
+        return torch.from_numpy(self._before).to(self.device)
+
+    @cached_property
+    def last(self) -> Tensor:
         """Of each row its last place."""
+        return torch.from_numpy(self._last).to(self.device)
+
+
+def _followed(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    from unrolled.layers.kernels.compiled.order import follow
+
+    size, rows = int(counts.sum()), int(counts[0])
+    starts, last = np.empty_like(counts), np.empty(rows, np.int64)
+    each, before = np.empty(size, np.int64), np.empty(size - rows, np.int64)
+    follow(counts, starts, each, before, last)
+    return starts, each, before, last
 
 
 class Order:
@@ -40,31 +60,35 @@ class Order:
     ``counts[t]`` rows have a symbol at step t, so a packed tensor is [Σ counts, size] and the steps are
     ``packed.split(counts)``; ``size`` is the number of symbols. Rows are sorted by length, the longest first. Between
     `pack` and `unpack` there is no padding, so nothing can leak from it. ``fill`` is the share of real symbols in a
-    block of [longest, batch]; ``even`` says that all rows are equally long.
+    block of [longest, batch]; ``even`` says that all rows are equally long. ``places`` are, as whole numbers of NumPy,
+    of each packed symbol its position in the batch, the place from the row's other end, and the position of what is
+    there.
     """
 
     def __init__(self, batch: int, time: int, lengths: Sequence[int] | np.ndarray, device: torch.device) -> None:
-        from unrolled.layers.kernels.compiled.order import count, place
+        from unrolled.layers.kernels.compiled.order import arrange
 
-        self.batch = batch
-        self.time = time
+        self.batch, self.time, self.device = batch, time, device
         length = np.asarray(lengths, np.int64)
-        counts, sorted_rows, back = (
-            np.empty(length.max(), np.int64),
-            np.empty(batch, np.int64),
-            np.empty(batch, np.int64),
-        )
-        self._sorted: bool = count(length, counts, sorted_rows, back)
-        self.rows = Rows(counts, device)
-        self.counts = self.rows.counts.tolist()
-        self.size = int(length.sum())
-        self.fill = self.size / (len(counts) * batch)
+        steps, self.size = int(length.max()), int(length.sum())
+        counts, starts = np.empty((2, steps), np.int64)
+        self._moves = np.empty((3, batch), np.int64)
+        each, before = np.empty(self.size, np.int64), np.empty(self.size - batch, np.int64)
+        self.places = np.empty((3, self.size), np.int64)
+        self._sorted: bool = arrange(length, time, counts, starts, self._moves, each, before, self.places)
+        self.rows = Rows(counts, device, (starts, each, before, self._moves[2]))
+        self.counts = counts.tolist()
+        self.fill = self.size / (steps * batch)
         self.even = self.fill == 1.0
-        symbols, turned = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
-        place(length, sorted_rows, counts, self.rows.starts, time, symbols, turned)
-        self._symbols, self.turned, self._rows, self._back = (
-            torch.from_numpy(index).to(device) for index in (symbols, turned, sorted_rows, back)
-        )
+
+    @cached_property
+    def turned(self) -> Tensor:
+        """Of each place the one from the row's other end."""
+        return torch.from_numpy(self.places[1]).to(self.device)
+
+    @cached_property
+    def _symbols(self) -> Tensor:
+        return torch.from_numpy(self.places[0]).to(self.device)
 
     def pack(self, x: Tensor) -> Tensor:
         """[batch, time, size] → packed [Σ counts, size]."""
@@ -97,11 +121,14 @@ class Order:
 
     def sort(self, rows: Tensor) -> Tensor:
         """Rows in the caller's order → the longest first."""
-        return rows if self._sorted else rows.index_select(0, self._rows)
+        return rows if self._sorted else rows.index_select(0, self._moved(0))
 
     def unsort(self, rows: Tensor) -> Tensor:
         """Rows with the longest first → the caller's order."""
-        return rows if self._sorted else rows.index_select(0, self._back)
+        return rows if self._sorted else rows.index_select(0, self._moved(1))
+
+    def _moved(self, way: int) -> Tensor:
+        return torch.from_numpy(self._moves[way]).to(self.device)
 
     def last(self, packed: Tensor) -> Tensor:
         """Each sorted row's last step, [batch, size]."""

@@ -78,3 +78,17 @@ def put(rows: Any, into: Any, places: Any) -> None:
         given, to = rows.ctypes.data + row * size, into.ctypes.data + places[row] * size
         for at in range(0, size, HALF):
             copy(given + at, to + at)
+
+
+@loop_function
+def arrange(lengths: Any, time: int, counts: Any, starts: Any, moves: Any, each: Any, before: Any, places: Any) -> bool:
+    """`count`, `follow` and `place` of a batch: ``moves`` are rows, back and last, ``places`` symbols and turned.
+
+    The last of ``places`` are the symbols that are turned. Gives back what `count` does.
+    """
+    as_they_came = count(lengths, counts, moves[0], moves[1])
+    follow(counts, starts, each, before, moves[2])
+    place(lengths, moves[0], counts, starts, time, places[0], places[1])
+    for at in range(places.shape[1]):
+        places[2, at] = places[0, places[1, at]]
+    return as_they_came
