@@ -106,6 +106,14 @@ class Kernel(abc.ABC):
         """After `backward`: the gradient of the hidden bias, where the cell has one."""
         return None
 
+    def biases(self, bias: Tensor, outer: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Of a cell's bias and its outer one: what is added to the input product, and what `begin` is to be given."""
+        return bias, outer
+
+    def bias_gradients(self, sums: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The gradients of what `biases` takes, from the sums over all rows of ``grad``."""
+        return sums, None
+
     def extra_gradients(self) -> Extras:
         """After `backward`: the gradients of the extras that were given, in the work type."""
         return NO_EXTRAS

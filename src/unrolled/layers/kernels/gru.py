@@ -316,6 +316,14 @@ class GRUAfter(GRUKernel):
         first = None if self.fresh else self.operand(self.first)
         return self.product.factors(self.grad[:, : 3 * self.size], self.shifted(self.output, first))
 
+    def biases(self, bias: Tensor, outer: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        gates = len(bias) // 3 * 2
+        outside = torch.zeros_like(bias[gates:]) if outer is None else outer
+        return torch.cat((bias[:gates], outside)), bias
+
+    def bias_gradients(self, sums: Tensor) -> tuple[Tensor, Tensor | None]:
+        return sums[: 3 * self.size], sums[3 * self.size :]
+
     def bias_gradient(self) -> Tensor | None:
         n = self.size
         inside = self.grad[:, 2 * n : 3 * n].unflatten(0, (-1, self.directions)).sum(0)

@@ -11,29 +11,28 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from unrolled.layers.cells import Cell, State
+from unrolled.layers.cells import GRU, Cell, State
 from unrolled.layers.kernels.base import Extras, Kernel, as_written, input_gradient, run_backward, weight_gradient
 from unrolled.layers.kernels.choose import (
     Path,
     choose,
     extras_of,
-    has_inner_bias,
     product_type,
     step_type,
     whole_kernel,
 )
 from unrolled.layers.kernels.order import Order
-from unrolled.layers.kernels.projecting import Projection
+from unrolled.layers.kernels.projecting import Projection, sum_of_rows
 
 
 class Held(NamedTuple):
     """A direction's tensors, in the order in which the graph sees them."""
 
     input_weight: Tensor
-    input_bias: Tensor
+    bias: Tensor
+    outer_bias: Tensor | None
     input_gain: Tensor | None
     hidden_weight: Tensor
-    hidden_bias: Tensor | None
     hidden: Tensor | None
     memory: Tensor | None
     extras: Extras
@@ -75,11 +74,10 @@ def run_layer(
         if kernel.noise.kept and state is None:
             state = cell.initial(order.batch, like)
         kernels.append(kernel)
-        given, added = cell.biases()
         first = (None, None) if state is None else (*(tensor.to(work) for tensor in state), None)[:2]
         extras = extras_of(cell, inner)
-        bias = added if has_inner_bias(cell) else None
-        tensors += [cell.input_weight, given, cell.input_gain, cell.hidden_weight, bias, *first, *extras]
+        outer = cell.outer_bias if isinstance(cell, GRU) else None
+        tensors += [cell.input_weight, cell.bias, outer, cell.input_gain, cell.hidden_weight, *first, *extras]
     widths = tuple(count * cells[0].hidden_size for count in cells[0].normed)
     output, *ends = _Layer.apply(_Plan(kernels, inner, order, dtype, widths, lies), x, *tensors)
     return output, [end for end in ends if end is not None]
@@ -107,8 +105,8 @@ def _held(tensors: tuple[Any, ...]) -> list[Held]:
     each = len(Held._fields) - 1 + len(Extras._fields)
     found = []
     for start in range(0, len(tensors), each):
-        given, bias, gain, hidden, inner, h, memory, *extras = tensors[start : start + each]
-        found.append(Held(given, bias, gain, hidden, inner, h, memory, Extras(*extras)))
+        given, bias, outer, gain, hidden, h, memory, *extras = tensors[start : start + each]
+        found.append(Held(given, bias, outer, gain, hidden, h, memory, Extras(*extras)))
     return found
 
 
@@ -127,9 +125,10 @@ class _Layer(Function):
             rows = _rows(x, plan)
             for direction, (kernel, held) in enumerate(zip(plan.kernels, _held(tensors), strict=True)):
                 weight = held.input_weight.to(plan.dtype)
-                projection = Projection(weight, held.input_bias, held.input_gain, plan.widths, plan.work)
+                given, bias = kernel.biases(held.bias, held.outer_bias)
+                projection = Projection(weight, given, held.input_gain, plan.widths, plan.work)
                 ctx.projections.append(projection)
-                bias = None if held.hidden_bias is None else held.hidden_bias.to(plan.inner)
+                bias = None if bias is None else bias.to(plan.inner)
                 kernel.begin(held.hidden_weight.to(plan.inner), bias, held.extras)
                 kernel.rows = order.rows
                 if not direction:
@@ -140,9 +139,8 @@ class _Layer(Function):
                 _, last = kernel.forward(projection.forward(rows[direction]), state)
                 ends += [*last, None][:2]
         shape = (order.batch, order.time) if plan.lies.wanted else (order.size,)
-        return output.view(
-            *shape, -1
-        ), *ends  # not the one that a kernel keeps: it would keep this node, and that itself
+        # not the one that a kernel keeps: it would keep this node, and that itself
+        return output.view(*shape, -1).detach(), *ends
 
     @staticmethod
     @once_differentiable
@@ -158,15 +156,18 @@ class _Layer(Function):
             for direction, (kernel, projection) in enumerate(zip(plan.kernels, ctx.projections, strict=True)):
                 wanted = needs[2 + direction * each :][:each]
                 total, state = run_backward(kernel, grad_output, *grad_ends[2 * direction :][:2])
+                bias, outer = None, None
+                if wanted[1] or wanted[2]:
+                    bias, outer = kernel.bias_gradients(sum_of_rows(kernel.grad, plan.work))
                 product, gain = projection.backward(total)
                 if needs[1]:
                     x = _gathered(input_gradient(product, projection.weight), plan, direction, x)
                 gradients += [
                     weight_gradient(((product, projection.x),)) if wanted[0] else None,
-                    projection.bias_gradient(total) if wanted[1] else None,
+                    bias,
+                    outer if wanted[2] else None,
                     gain,
-                    weight_gradient(kernel.factors()) if wanted[3] else None,
-                    kernel.bias_gradient() if wanted[4] else None,
+                    weight_gradient(kernel.factors()) if wanted[4] else None,
                     *([*state, None][:2] if wanted[5] or wanted[6] else (None, None)),
                     *(kernel.extra_gradients() if any(wanted[7:]) else Extras()),
                 ]

@@ -62,17 +62,6 @@ class Projection:
         loops.project_normed_back(array(grad.contiguous()), self._norm, self.widths, array(gain))
         return self.product_grad, gain
 
-    def bias_gradient(self, grad: Tensor) -> Tensor:
-        """The gradient of the bias, in the type of sums, from that of `forward`'s result."""
-        if grad.dtype is not torch.bfloat16:
-            return grad.sum(0, dtype=self.work)
-        from unrolled.layers.kernels.compiled.arrays import array
-        from unrolled.layers.kernels.compiled.projection import sum_rows
-
-        total = grad.new_empty(grad.shape[1], dtype=self.work)
-        sum_rows(array(grad.contiguous()), array(total))
-        return total
-
     @cached_property
     def _norm(self) -> Normed:
         from unrolled.layers.kernels.compiled.arrays import array, some
@@ -80,3 +69,15 @@ class Projection:
 
         mean, spread = array(self.moments)
         return Normed(some(self.gain), None, array(self.given), mean, spread, array(self.product_grad), 0, None, None)
+
+
+def sum_of_rows(grad: Tensor, work: torch.dtype) -> Tensor:
+    """The sum over the rows of ``grad``, in the type of sums: of a total's gradient, that of its bias."""
+    if grad.dtype is not torch.bfloat16:
+        return grad.sum(0, dtype=work)
+    from unrolled.layers.kernels.compiled.arrays import array
+    from unrolled.layers.kernels.compiled.projection import sum_rows
+
+    total = grad.new_empty(grad.shape[1], dtype=work)
+    sum_rows(array(grad), array(total))
+    return total
