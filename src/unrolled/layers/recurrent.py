@@ -175,7 +175,7 @@ class Recurrent(nn.Module):
 
     def _cells(self, layer: int) -> list[Cell]:
         """A layer's, one for each direction."""
-        return [cast(Cell, cell) for cell in self.cells[layer * self.directions : (layer + 1) * self.directions]]
+        return [cast(Cell, cell) for cell in self.cells][layer * self.directions : (layer + 1) * self.directions]
 
     def _layer(
         self, layer: int, x: Tensor, order: Order, state: State | None, lies: Lies = PACKED
@@ -183,10 +183,10 @@ class Recurrent(nn.Module):
         """All directions of a layer over packed ``x``."""
         outputs: list[Tensor] = []
         ends: list[Tensor] = []
-        indices = range(layer * self.directions, (layer + 1) * self.directions)
         cells = self._cells(layer)
-        firsts: list[State | None] = [None for _ in indices]
+        firsts: list[State | None] = [None for _ in cells]
         if state is not None:
+            indices = range(layer * self.directions, (layer + 1) * self.directions)
             own = (state[index * self._width : (index + 1) * self._width] for index in indices)
             firsts = [tuple(order.sort(tensor) for tensor in first) for first in own]
         if lies.given or joinable(cells, x, order, self.path):

@@ -12,7 +12,15 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells import GRU, Cell, State
-from unrolled.layers.kernels.base import Extras, Kernel, as_written, input_gradient, run_backward, weight_gradient
+from unrolled.layers.kernels.base import (
+    NO_EXTRAS,
+    Extras,
+    Kernel,
+    as_written,
+    input_gradient,
+    run_backward,
+    weight_gradient,
+)
 from unrolled.layers.kernels.choose import (
     Path,
     choose,
@@ -159,7 +167,9 @@ class _Layer(Function):
                 bias, outer = None, None
                 if wanted[1] or wanted[2]:
                     bias, outer = kernel.bias_gradients(sum_of_rows(kernel.grad, plan.work))
-                product, gain = projection.backward(total)
+                hidden = weight_gradient(kernel.factors()) if wanted[4] else None
+                extras = kernel.extra_gradients() if any(wanted[7:]) else NO_EXTRAS
+                product, gain = projection.backward(total)  # which may overwrite what the kernel's are made of
                 if needs[1]:
                     x = _gathered(input_gradient(product, projection.weight), plan, direction, x)
                 gradients += [
@@ -167,9 +177,9 @@ class _Layer(Function):
                     bias,
                     outer if wanted[2] else None,
                     gain,
-                    weight_gradient(kernel.factors()) if wanted[4] else None,
+                    hidden,
                     *([*state, None][:2] if wanted[5] or wanted[6] else (None, None)),
-                    *(kernel.extra_gradients() if any(wanted[7:]) else Extras()),
+                    *extras,
                 ]
         return None, None if x is None else x.view(ctx.shape), *gradients
 

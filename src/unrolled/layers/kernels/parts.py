@@ -19,11 +19,12 @@ class Norm:
     def __init__(self, kernel: Kernel, gain: Tensor, shift: Tensor | None = None) -> None:
         self.gain, self.shift, self.width = gain, shift, [len(gain)]
         self.given = kernel.empty(len(gain), kernel.work)
-        self.mean, self.spread = kernel.empty(1, kernel.work), kernel.empty(1, kernel.work)
-        self.sums: tuple[Tensor, ...] = ()  # of gain and shift, where the loop itself adds them up, a row each thread
+        self.moments = self.given.new_empty(2, kernel.places, 1)
+        self.sums: Tensor | None = None  # of gain and shift, where the loops themselves add them up, for each share
         if kernel.compiled:
-            self.sums = (gain.new_empty(len(kernel.shares), len(gain)), gain.new_empty(len(kernel.shares), len(gain)))
+            self.sums = gain.new_empty(len(kernel.shares), 2, len(gain))
             return
+        self.mean, self.spread = self.moments
         self.grad = kernel.empty(len(gain), kernel.work)
         self.steps = list(zip(*map(kernel.split, (self.given, self.grad, self.mean, self.spread)), strict=True))
 
@@ -43,14 +44,14 @@ class Norm:
 
     def clear(self) -> None:
         """Before a compiled way back: nothing has been added up."""
-        for total in self.sums:
-            total.zero_()
+        if self.sums is not None:
+            self.sums.zero_()
 
     def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift, over all rows but the first ``skip``, which had no x."""
-        if self.sums:
-            gain, shift = self.sums
-            return (gain[0], shift[0]) if len(gain) == 1 else (gain.sum(0), shift.sum(0))
+        if self.sums is not None:
+            of_gain, of_shift = self.sums[0] if len(self.sums) == 1 else self.sums.sum(0)
+            return of_gain, of_shift
         if skip == len(self.given):
             return torch.zeros_like(self.gain), torch.zeros_like(self.gain)
         moments = (self.mean[skip:], self.spread[skip:])

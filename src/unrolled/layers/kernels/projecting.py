@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,28 +46,29 @@ class Projection:
         else:
             self.given = torch.empty_like(total)
             self.moments = total.new_empty(2, rows, len(self.widths))
-            self.product_grad = x.new_empty(total.shape)
-            loops.project_normed(*told, self._norm, self.widths, array(total))
+            loops.project_normed(*told, self._norm(None), self.widths, array(total))
         return total
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The gradients of the product, in its type, and of the gain, from that of `forward`'s result."""
+        """The gradients of the product, in its type, and of the gain, from that of `forward`'s result.
+
+        With a gain the one that is given is overwritten.
+        """
         if self.gain is None:
             return grad.to(self.weight.dtype), None
         from unrolled.layers.kernels.compiled import projection as loops
         from unrolled.layers.kernels.compiled.arrays import array
 
-        gain = torch.empty_like(self.gain)
-        loops.project_normed_back(array(grad.contiguous()), self._norm, self.widths, array(gain))
-        return self.product_grad, gain
+        gain, grad = torch.empty_like(self.gain), grad.contiguous()
+        loops.project_normed_back(self._norm(grad), self.widths, array(gain))
+        return grad, gain
 
-    @cached_property
-    def _norm(self) -> Normed:
+    def _norm(self, grad: Tensor | None) -> Normed:
         from unrolled.layers.kernels.compiled.arrays import array, some
         from unrolled.layers.kernels.compiled.rows import Normed
 
         mean, spread = array(self.moments)
-        return Normed(some(self.gain), None, array(self.given), mean, spread, array(self.product_grad), 0, None, None)
+        return Normed(some(self.gain), None, array(self.given), mean, spread, some(grad), 0, None, None)
 
 
 def sum_of_rows(grad: Tensor, work: torch.dtype) -> Tensor:

@@ -98,6 +98,6 @@ def each_held(weights: Sequence[Tensor | None], kernel: Kernel) -> list[Weight |
 
 def normed(norm: Norm, share: Share, grad: Tensor, at: int = 0) -> Normed:
     """A normalisation's weights and buffers; ``grad`` takes, from column ``at``, the gradient of what it normalises."""
-    sums = [total[share.number] for total in norm.sums]
-    given, mean, spread, own, gain, shift = map(array, (norm.given, norm.mean, norm.spread, grad, *sums))
-    return Normed(array(norm.gain), some(norm.shift), given, mean, spread, own, at, gain, shift)
+    mean, spread = array(norm.moments)
+    gain, shift = (None, None) if norm.sums is None else array(norm.sums[share.number])
+    return Normed(array(norm.gain), some(norm.shift), array(norm.given), mean, spread, array(grad), at, gain, shift)

@@ -54,20 +54,20 @@ def normalise_groups(bias: Any, norm: Any, widths: Any, total: Any) -> None:
 
 
 @loop_function
-def project_normed_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
-    """The product's gradient, into ``norm.grad``, and the gain's, from ``grad``, that of the total."""
+def project_normed_back(norm: Any, widths: Any, gain: Any) -> None:
+    """``norm.grad``, that of the total, becomes the product's gradient; the gain's too."""
     gain[:] = 0
-    normalise_groups_back(grad, norm, widths, gain)
+    normalise_groups_back(norm, widths, gain)
 
 
 @row_function
-def normalise_groups_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
+def normalise_groups_back(norm: Any, widths: Any, gain: Any) -> None:
     """`project_normed_back`, added to ``gain``."""
-    for row in range(len(grad)):
+    for row in range(len(norm.grad)):
         at = 0
         for group in range(len(widths)):
             stop = at + widths[group]
             given, mean, spread = norm.given[row, at:stop], norm.mean[row, group], norm.spread[row, group]
             own = norm.grad[row, at:stop]
-            normalise_back(grad[row, at:stop], given, norm.gain[at:stop], mean, spread, gain[at:stop], own)
+            normalise_back(own, given, norm.gain[at:stop], mean, spread, gain[at:stop], own)
             at = stop
