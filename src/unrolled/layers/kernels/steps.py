@@ -47,13 +47,13 @@ def put_tanh(x: Tensor, out: Tensor) -> Tensor:
 def _panels(weight: Any, rows: int, inner: int, width: int) -> Any:
     """The panels of a weight [width, inner], perhaps filled up; None where a product with it is made elsewhere.
 
-    That is, where it is not in panels, or more threads than one multiply, or rows are too many.
+    That is, where it is not in panels, or rows are too many.
     """
     if type(weight) is not TiledWeight or weight.turned or weight.kind is not torch.float32:
         return None
     if (weight.width, weight.depth) != (width, inner):
         return None
-    if rows > weight.way.most_rows or torch.get_num_threads() > 1 or torch.is_autocast_enabled("cpu"):
+    if rows > weight.way.most_rows or torch.is_autocast_enabled("cpu"):
         return None
     from unrolled.layers.kernels.compiled.vectors import Panels
 
@@ -79,11 +79,12 @@ def product(
     if panels is None or not isinstance(weight, TiledWeight):
         return None
     from unrolled.layers.kernels.compiled import stepping
+    from unrolled.layers.kernels.compiled.threads import available
 
     filled, out = panels.width > len(bias), torch.empty(rows, panels.width)
     whole = weight.filled(bias, panels.width) if filled else bias
     at = (parts[0].data_ptr(), parts[-1].data_ptr(), whole.data_ptr(), out.data_ptr())
-    stepping.join(rows, first, second, squashed, *at, *panels[1:])
+    stepping.join(rows, first, second, squashed, *at, available(), *panels[1:])
     found = out[:, : len(bias)] if filled else out
     return found if apart else found.contiguous()
 
@@ -97,10 +98,11 @@ def lstm_step(projected: Tensor, h: Tensor, memory: Tensor, weight: Tensor) -> t
     if panels is None or panels.width != 4 * n or h.shape != memory.shape or tuple(projected.shape) != (rows, 4 * n):
         return None
     from unrolled.layers.kernels.compiled import stepping
+    from unrolled.layers.kernels.compiled.threads import available
 
     made, output = torch.empty_like(memory), torch.empty_like(memory)
     at = (projected.data_ptr(), h.data_ptr(), memory.data_ptr(), made.data_ptr(), output.data_ptr())
-    stepping.lstm(rows, n, *at, *panels[1:])
+    stepping.lstm(rows, n, *at, available(), *panels[1:])
     return output, made
 
 

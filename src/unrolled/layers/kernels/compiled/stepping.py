@@ -20,7 +20,7 @@ from unrolled.layers.kernels.compiled.lstm import remember, show
 from unrolled.layers.kernels.compiled.rows import copy
 from unrolled.layers.kernels.compiled.scalars import tanh
 
-_PRODUCT: Any = types.ExternalFunction("unrolled_product_panels", types.void(*[types.intp] * 11))
+_PRODUCT: Any = types.ExternalFunction("unrolled_product_panels", types.void(*[types.intp] * 12))
 LIBRARY = vectors.called  # the module that names the product is loaded, and stays so
 
 SINGLE, HALF = 4, 2
@@ -28,12 +28,12 @@ SINGLE, HALF = 4, 2
 
 
 def _signature(sizes: int, tensors: int) -> Any:
-    return types.void(*[types.intp] * sizes, *[types.voidptr] * tensors, *[types.intp] * 4)
+    return types.void(*[types.intp] * sizes, *[types.voidptr] * tensors, *[types.intp] * 5)
 
 
 def _join(
     rows: int, first: int, second: int, squashed: int, given: Any, beside: Any, bias: Any, out: Any,
-    kind: int, panels: int, columns: int, steps: int,
+    threads: int, kind: int, panels: int, columns: int, steps: int,
 ) -> None:  # fmt: skip
     """out [rows, 16 · columns] = [x, y] · weight + bias, or with ``squashed`` tanh of it.
 
@@ -45,13 +45,13 @@ def _join(
     if kind == PAIRS:
         halves = np.empty((rows, inner), np.uint16)
         _lay_beside(x, y, halves)
-        _multiply(kind, panels, columns, steps, halves, HALF, result, added.ctypes.data, 0)
+        _multiply(threads, kind, panels, columns, steps, halves, HALF, result, added.ctypes.data, 0)
     elif second:
         whole = np.empty((rows, inner), np.float32)
         _lay_beside(x, y, whole)
-        _multiply(kind, panels, columns, steps, whole, SINGLE, result, added.ctypes.data, 0)
+        _multiply(threads, kind, panels, columns, steps, whole, SINGLE, result, added.ctypes.data, 0)
     else:
-        _multiply(kind, panels, columns, steps, x, SINGLE, result, added.ctypes.data, 0)
+        _multiply(threads, kind, panels, columns, steps, x, SINGLE, result, added.ctypes.data, 0)
     if squashed:
         for row in range(rows):
             _squash(result[row])
@@ -59,7 +59,7 @@ def _join(
 
 def _lstm(
     rows: int, n: int, projected: Any, hidden: Any, memory: Any, made: Any, output: Any,
-    kind: int, panels: int, columns: int, steps: int,
+    threads: int, kind: int, panels: int, columns: int, steps: int,
 ) -> None:  # fmt: skip
     """C' and h of an LSTM from its projected input [rows, 4n], from h and C; the weight is [n, 4n]."""
     given, old = carray(projected, (rows, 4 * n), np.float32), carray(memory, (rows, n), np.float32)
@@ -69,9 +69,9 @@ def _lstm(
     if kind == PAIRS:
         halves = np.empty((rows, n), np.uint16)
         _lay_beside(past, past[:, :0], halves)
-        _multiply(kind, panels, columns, steps, halves, HALF, total, given.ctypes.data, columns * BYTES)
+        _multiply(threads, kind, panels, columns, steps, halves, HALF, total, given.ctypes.data, columns * BYTES)
     else:
-        _multiply(kind, panels, columns, steps, past, SINGLE, total, given.ctypes.data, columns * BYTES)
+        _multiply(threads, kind, panels, columns, steps, past, SINGLE, total, given.ctypes.data, columns * BYTES)
     for row in range(rows):
         remember(total[row], old[row], new[row], None, None)
         show(total[row, 3 * n :], new[row], squashed, h[row], None, None)
@@ -79,11 +79,15 @@ def _lstm(
 
 @step_function
 def _multiply(
-    kind: int, panels: int, columns: int, steps: int, x: Any, size: int, out: Any, first: int, first_below: int
-) -> None:
+    threads: int, kind: int, panels: int, columns: int, steps: int,
+    x: Any, size: int, out: Any, first: int, first_below: int,
+) -> None:  # fmt: skip
     """out = x · weight + what stands at ``first``; numbers of x are of ``size`` bytes."""
     apart, below = size * x.shape[1], BYTES * columns
-    _PRODUCT(kind, panels, columns, steps, len(out), x.ctypes.data, apart, out.ctypes.data, below, first, first_below)
+    _PRODUCT(
+        threads, kind, panels, columns, steps,
+        len(out), x.ctypes.data, apart, out.ctypes.data, below, first, first_below,
+    )  # fmt: skip
 
 
 @row_function
