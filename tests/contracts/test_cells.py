@@ -281,6 +281,36 @@ def test_one_module_used_twice_in_a_graph_has_the_sum_of_both_gradients(cell):
 
 
 @every_cell
+@pytest.mark.parametrize("path", ["plain", "whole", "compiled"])
+def test_a_weight_that_was_changed_since_is_noticed_on_the_way_back(cell, path):
+    network = build(cell)
+    network.path = path
+    x, mask = example([7, 4, 1])
+    for name, weight in network.named_parameters():
+        if "shift" in name or "bias" in name:
+            continue  # a sum's way back does not read what was added
+        output = network(x.clone().requires_grad_(), mask).output
+        with torch.no_grad():
+            weight.mul_(2)
+        with pytest.raises(RuntimeError, match="modified"):
+            output.sum().backward()
+
+
+@every_cell
+@pytest.mark.parametrize("path", ["whole", "compiled"])
+def test_a_graph_is_gone_through_again_where_it_is_kept_and_only_there(cell, path):
+    network = build(cell, bidirectional=True).train()
+    network.path = path
+    x, mask = example([7, 4, 1])
+    output = network(x, mask).output
+    loss = output.square().sum()
+    first = torch.autograd.grad(loss, list(network.parameters()), retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(loss, list(network.parameters())), first, rtol=0, atol=0)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(loss, list(network.parameters()))
+
+
+@every_cell
 def test_an_exported_network_gives_the_same_numbers(cell):
     network = build(cell, bidirectional=True, initial="learned")
     x, mask = example([2, 1, 2])

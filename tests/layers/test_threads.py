@@ -94,18 +94,19 @@ def test_portions_are_whole_and_all_there_is(count, several, whole):
 # --- rows of loops ----------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.integers(1, 6))
-def test_each_place_is_in_one_share_and_shares_are_about_even(lengths, count):
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.integers(1, 6), st.sampled_from([1, 1, 4]))
+def test_each_place_is_in_one_share_and_shares_are_about_even(lengths, count, whole):
     lengths = sorted(lengths, reverse=True)
     rows = Rows([sum(length > step for length in lengths) for step in range(lengths[0])], torch.device("cpu"))
-    found = shares(rows, count)
+    found = shares(rows, count, whole)
     places, given_rows = [], []
     for number, share in enumerate(found):
         assert share.number == number and share.counts[0] == share.stop - share.first and (share.counts > 0).all()
         given_rows += range(share.first, share.stop)
         own = [start + row for start, some in zip(share.starts, share.counts, strict=True) for row in range(some)]
         assert {int(rows.each[place]) for place in own} == set(range(share.first, share.stop))
-        assert len(own) <= sum(lengths) / count + lengths[0]
+        assert len(own) <= sum(lengths) / count + whole * lengths[0]
+        assert share.first % whole == 0
         places += own
     assert sorted(places) == list(range(sum(lengths))) and given_rows == list(range(len(lengths)))
     assert len(found) <= count

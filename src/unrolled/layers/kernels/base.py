@@ -150,7 +150,7 @@ class Kernel(abc.ABC):
         from unrolled.layers.kernels.compiled.threads import worthwhile
 
         threads = worthwhile(self.places * self.weight.numel()) if self.between is None else 1
-        return shares(self.rows, threads)
+        return shares(self.rows, threads, compiled.side_of_tiles(self.weight))
 
     @property
     def threads(self) -> int:
@@ -245,6 +245,16 @@ def as_written(device: str) -> AbstractContextManager[Any]:
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
+def watch(ctx: Any, *tensors: Tensor | None) -> None:
+    """Let autograd notice, on the way back, where one of what it reads was changed after the way forward."""
+    ctx.save_for_backward(*(tensor for tensor in tensors if tensor is not None))
+
+
+def check_unchanged(ctx: Any) -> None:
+    """RuntimeError, in torch's words, where a tensor that is watched was changed, or a graph without more to give."""
+    _ = ctx.saved_tensors
+
+
 class WholeSequence(Function):
     """A kernel as one node of the graph: the weight's gradient is one product after the loop, not one per step."""
 
@@ -265,7 +275,9 @@ class WholeSequence(Function):
         with as_written(weight.device.type):
             kernel.begin(weight, bias, Extras(*extras))
             output, ends = kernel.forward(projected.to(kernel.work).contiguous(), state)
-        return output.detach(), ends[0], ends[1] if len(ends) == 2 else None
+        said = output.detach()
+        watch(ctx, weight, bias, *extras, said)
+        return said, ends[0], ends[1] if len(ends) == 2 else None
 
     @staticmethod
     @once_differentiable
@@ -273,6 +285,7 @@ class WholeSequence(Function):
         ctx: Any, grad_output: Tensor | None, grad_hidden: Tensor | None, grad_memory: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         kernel: Kernel = ctx.kernel
+        check_unchanged(ctx)
         with as_written(kernel.weight.device.type):
             projected, state = run_backward(kernel, grad_output, grad_hidden, grad_memory)
             needs = ctx.needs_input_grad

@@ -10,7 +10,16 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.checks import State
-from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Factors, Kernel, run_backward, weight_gradient
+from unrolled.layers.kernels.base import (
+    NO_EXTRAS,
+    Extras,
+    Factors,
+    Kernel,
+    check_unchanged,
+    run_backward,
+    watch,
+    weight_gradient,
+)
 
 
 class Deferred:
@@ -73,11 +82,13 @@ class _Product(Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, deferred: Deferred) -> Tensor:
         given = x.to(weight.dtype)
         ctx.given, ctx.weight, ctx.deferred, ctx.dtype = given, weight, deferred, x.dtype
+        watch(ctx, weight, given)
         return torch.mm(given, weight.t())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None]:
+        check_unchanged(ctx)
         grad = grad.to(ctx.weight.dtype)
         ctx.deferred.leave(((grad, ctx.given),))
         return torch.mm(grad, ctx.weight).to(ctx.dtype) if ctx.needs_input_grad[0] else None, None, None
@@ -101,6 +112,7 @@ class DeferredStep(Function):
         ctx.step, ctx.dtype = step, projected.dtype
         ctx.set_materialize_grads(False)
         kernel.begin(weight, bias, Extras(*extras))
+        watch(ctx, weight, bias, *extras)
         state = tuple(tensor.to(kernel.work) for tensor in (hidden, memory) if tensor is not None)
         _, ends = kernel.forward(projected.to(kernel.work, copy=True), state)
         return ends[0], ends[1] if len(ends) == 2 else None
@@ -109,6 +121,7 @@ class DeferredStep(Function):
     @once_differentiable
     def backward(ctx: Any, grad_hidden: Tensor | None, grad_memory: Tensor | None) -> tuple[Tensor | None, ...]:
         kernel, deferred = ctx.step
+        check_unchanged(ctx)
         projected, state = run_backward(kernel, None, grad_hidden, grad_memory)
         if ctx.needs_input_grad[2]:
             deferred.leave(kernel.factors())

@@ -12,7 +12,7 @@ from torch.nn import functional
 from unrolled.layers import Attention, Cell, Memory, PlainDropout, State
 from unrolled.layers.attention import Gated
 from unrolled.layers.cells.checks import product_type
-from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
+from unrolled.layers.kernels.base import Between, Kernel, run_backward, watch, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for
 from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.loop import Loop
@@ -154,9 +154,10 @@ class _Loop(Function):
         output, _ = kernel.forward(given.projected.to(look.looking.weights.dtype, copy=True).flatten(0, 1), state)
         outputs = output.detach().unflatten(0, steps)
         ctx.kernel, ctx.look, ctx.first = kernel, look, state[0].to(output.dtype)
-        ctx.save_for_backward(outputs)
+        contexts = look.contexts.detach()
+        watch(ctx, outputs, contexts, *tensors[1:])
         ctx.set_materialize_grads(False)
-        return outputs, look.contexts.detach(), look.looking.weights.detach()
+        return outputs, contexts, look.looking.weights.detach()
 
     @staticmethod
     @once_differentiable
@@ -164,7 +165,7 @@ class _Loop(Function):
         ctx: Any, of_outputs: Tensor | None, of_contexts: Tensor | None, of_weights: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         kernel, look = ctx.kernel, ctx.look
-        (outputs,) = ctx.saved_tensors
+        outputs, *_ = ctx.saved_tensors
         sums = look.looking.weights.dtype
         with torch.autocast(outputs.device.type, enabled=False):
             read = torch.zeros_like(look.contexts) if of_contexts is None else of_contexts

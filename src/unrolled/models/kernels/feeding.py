@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from unrolled.layers import Attention, Cell, Memory, State
 from unrolled.layers.cells.checks import product_type
-from unrolled.layers.kernels.base import Between, Kernel, run_backward, weight_gradient
+from unrolled.layers.kernels.base import Between, Kernel, check_unchanged, run_backward, watch, weight_gradient
 from unrolled.layers.kernels.choose import kernel_for
 from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.kernels.steps import put_tanh
@@ -158,12 +158,15 @@ class _Loop(Function):
         feed.look(feed.last, kernel.split(output)[-1])
         ctx.kernel, ctx.feed, ctx.output = kernel, feed, output
         ctx.set_materialize_grads(False)
-        return feed.outputs.detach(), feed.looking.weights.detach()
+        said = feed.outputs.detach()
+        watch(ctx, *tensors[1:], said)
+        return said, feed.looking.weights.detach()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_outputs: Tensor | None, of_weights: Tensor | None) -> tuple[Tensor | None, ...]:
         kernel, feed, output = ctx.kernel, ctx.feed, ctx.output
+        check_unchanged(ctx)
         with torch.autocast(output.device.type, enabled=False):
             said = torch.zeros_like(feed.outputs) if of_outputs is None else of_outputs
             feed.ready(said.to(feed.outputs.dtype, copy=True), of_weights)

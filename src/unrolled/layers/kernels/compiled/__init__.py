@@ -44,6 +44,13 @@ def tiles_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> bo
     return dtype is torch.bfloat16 and products >= PRODUCTS and whole and tiles_found()
 
 
+def side_of_tiles(weight: Tensor) -> int:
+    """Rows that are multiplied in the time of one: those of a register for tiles, where products go through them."""
+    from unrolled.layers.kernels.compiled import amx
+
+    return amx.SIDE if weight.dtype is torch.bfloat16 and amx.found() else 1
+
+
 SIDE = 16
 """Columns of a panel: of what the width of a weight [inner, width] in panels is a multiple."""
 

@@ -30,14 +30,18 @@ class Share(NamedTuple):
         return None if array is None else array[self.first : self.stop]
 
 
-def shares(rows: Rows, threads: int) -> list[Share]:
-    """About as many symbols for each of so many threads, or of as many as there are rows; the longest rows first."""
+def shares(rows: Rows, threads: int, whole: int = 1) -> list[Share]:
+    """About as many symbols for each of so many threads, or of as many as there are rows; the longest rows first.
+
+    But for the last one's, rows come in multiples of ``whole``.
+    """
     counts, batch = rows.counts, int(rows.counts[0])
     if threads == 1:
         return [Share(0, 0, batch, counts, rows.starts)]
     lengths = len(counts) - np.searchsorted(counts[::-1], np.arange(batch), side="right")
     done = np.cumsum(lengths)
     ends = np.searchsorted(done, done[-1] * np.arange(1, threads) / threads) + 1
+    ends = (ends + whole // 2) // whole * whole
     found: list[Share] = []
     for first, stop in pairwise([0, *np.minimum(ends, batch).tolist(), batch]):
         if first < stop:

@@ -88,11 +88,11 @@ def together(jobs: Sequence[Callable[[], object]]) -> None:
 
 def _work(address: int) -> None:
     told: _Jobs = ctypes.cast(address, ctypes.py_object).value
-    for job in told.left:
-        try:
+    try:
+        for job in told.left:
             job()
-        except BaseException as error:  # an interrupt too: nothing may be raised into a library
-            told.raised.append(error)
+    except BaseException as error:  # an interrupt too: nothing may be raised into a library
+        told.raised.append(error)
 
 
 _CALLED = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
