@@ -181,6 +181,7 @@ class _Layer(Function):
                     *([*state, None][:2] if wanted[5] or wanted[6] else (None, None)),
                     *extras,
                 ]
+                del total, product, kernel.grad  # whose memory is still near, for the next direction's
         return None, None if x is None else x.view(ctx.shape), *gradients
 
 

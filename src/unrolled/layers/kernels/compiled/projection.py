@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from unrolled.layers.kernels.compiled import products
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function
 from unrolled.layers.kernels.compiled.products import multiply
-from unrolled.layers.kernels.compiled.rows import add, moments, normalise, normalise_back
+from unrolled.layers.kernels.compiled.rows import add, copy, moments, normalise, normalise_back
 from unrolled.layers.kernels.compiled.scalars import take
 
 
@@ -57,17 +59,18 @@ def normalise_groups(bias: Any, norm: Any, widths: Any, total: Any) -> None:
 def project_normed_back(norm: Any, widths: Any, gain: Any) -> None:
     """``norm.grad``, that of the total, becomes the product's gradient; the gain's too."""
     gain[:] = 0
-    normalise_groups_back(norm, widths, gain)
+    normalise_groups_back(norm, widths, gain, np.empty(norm.grad.shape[1], norm.given.dtype))
 
 
 @row_function
-def normalise_groups_back(norm: Any, widths: Any, gain: Any) -> None:
-    """`project_normed_back`, added to ``gain``."""
+def normalise_groups_back(norm: Any, widths: Any, gain: Any, room: Any) -> None:
+    """`project_normed_back` added to ``gain``; rows are read in ``room``: what is overwritten goes number by number."""
     for row in range(len(norm.grad)):
+        copy(norm.grad[row], room)
         at = 0
         for group in range(len(widths)):
             stop = at + widths[group]
             given, mean, spread = norm.given[row, at:stop], norm.mean[row, group], norm.spread[row, group]
             own = norm.grad[row, at:stop]
-            normalise_back(own, given, norm.gain[at:stop], mean, spread, gain[at:stop], own)
+            normalise_back(room[at:stop], given, norm.gain[at:stop], mean, spread, gain[at:stop], own)
             at = stop
