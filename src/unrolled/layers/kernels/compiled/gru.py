@@ -16,8 +16,8 @@ from unrolled.layers.kernels.compiled.rows import (
     hear_back,
     last_seen,
     rejoin,
-    zone,
     zone_back,
+    zone_in,
 )
 from unrolled.layers.kernels.compiled.scalars import ONE, put, sigmoid, tanh
 
@@ -68,7 +68,7 @@ def before(
             hear(past, weights.recall, total, 2 * n, n, options.seen, options.recall_norm, start)
         for row in range(stop - start):
             update(total[row], old[row], new[row])
-        zone(new, old, options.kept, start, new)
+        zone_in(new, old, options.kept, start)
         hand_on(packed.hidden, packed.output, start, stop)
         deliver(packed.hidden, outside, start, stop)
 
@@ -167,7 +167,7 @@ def after(
         for row in range(stop - start):
             recall(total[row], past[row])
             update(total[row], old[row], new[row])
-        zone(new, old, options.kept, start, new)
+        zone_in(new, old, options.kept, start)
         hand_on(packed.hidden, packed.output, start, stop)
         deliver(packed.hidden, outside, start, stop)
 

@@ -25,6 +25,7 @@ from unrolled.layers.kernels.compiled.rows import (
     rejoin,
     zone,
     zone_back,
+    zone_in,
 )
 from unrolled.layers.kernels.compiled.scalars import ONE, put, sigmoid, take, tanh
 
@@ -89,7 +90,7 @@ def forward(
         look(made, weights.late, total[:, late:], h)
         show_all(total, late, made, packed.squashed, packed.read, options.diagonal, options.memory_norm, start)
         project(packed.read[start:stop], weights.projection, packed.output[start:stop], made)
-        zone(packed.output[start:stop], h, options.kept_hidden, start, packed.output[start:stop])
+        zone_in(packed.output[start:stop], h, options.kept_hidden, start)
         zone(made, old, options.kept_memory, start, packed.memory[start:stop])
         deliver(packed.output, outside, start, stop)
 

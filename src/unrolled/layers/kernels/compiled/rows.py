@@ -78,6 +78,13 @@ def times(x: Any, factor: Any, out: Any) -> None:
 
 
 @row_function
+def scale(x: Any, factor: Any) -> None:
+    """x *= factor."""
+    for j in range(len(x)):
+        x[j] *= factor[j]
+
+
+@row_function
 def copy(x: Any, out: Any) -> None:
     """out = x, in the type of ``out``."""
     for j in range(len(out)):
@@ -90,6 +97,14 @@ def mix(new: Any, old: Any, kept: Any, out: Any) -> None:
     for j in range(len(out)):
         x = take(new, j)
         put(out, j, x + kept[j] * (take(old, j) - x))
+
+
+@row_function
+def mix_in(new: Any, old: Any, kept: Any) -> None:
+    """`mix`, into ``new``: an array that is given for two is worked on number by number."""
+    for j in range(len(new)):
+        x = take(new, j)
+        put(new, j, x + kept[j] * (take(old, j) - x))
 
 
 @row_function
@@ -216,7 +231,7 @@ def hear_back(
         back = np.empty((rows, out.shape[1]), out.dtype)
         multiply(own, weight, back, False)
         for row in range(rows):
-            times(back[row], seen[row], back[row])
+            scale(back[row], seen[row])
             if not keep:
                 out[row, :] = 0
             add(out[row], back[row])
@@ -228,6 +243,14 @@ def zone(new: Any, old: Any, kept: Any, start: int, out: Any) -> None:
     if kept is not None:
         for row in range(len(new)):
             mix(new[row], old[row], kept[start + row], out[row])
+
+
+@row_function
+def zone_in(new: Any, old: Any, kept: Any, start: int) -> None:
+    """`zone`, into ``new``."""
+    if kept is not None:
+        for row in range(len(new)):
+            mix_in(new[row], old[row], kept[start + row])
 
 
 @row_function
