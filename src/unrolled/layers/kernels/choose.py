@@ -32,23 +32,25 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     brings no product that compiled code could call. ``plain``: the loop as written, for a cell of someone's own. No
     choice hangs on a number of the input but its lengths.
     """
-    if whole_kernel(cell, order.counts) is None:
+    if type(cell) not in WITH_KERNEL:
         return "plain"
     dtype = product_type(x)
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():
         return "packed"
     if x.is_cuda and launched.worthwhile(cell, dtype) and launched.trusted(x.device):
         return "launched"
-    on_processor = x.device.type == "cpu" and torch.backends.mkldnn.is_available() and dtype is not torch.float64
-    in_loops = compiled.possible(cell.hidden_weight) and compiled.product_found(dtype)
-    in_tiles = in_loops and compiled.tiles_worthwhile(cell.hidden_weight.shape, dtype, len(order.counts))
-    even = order.even and order.batch >= PADDED_FROM_ROWS and not in_tiles
-    if type(cell) is LSTM and cell.bare and on_processor and even:
-        return "padded"
-    if in_loops:
-        return "compiled"
-    return "whole"
+    weight = cell.hidden_weight
+    in_loops = compiled.possible(weight) and compiled.product_found(dtype)
+    if type(cell) is LSTM and cell.bare and order.even and order.batch >= PADDED_FROM_ROWS:
+        on_processor = x.device.type == "cpu" and torch.backends.mkldnn.is_available() and dtype is not torch.float64
+        in_tiles = in_loops and compiled.tiles_worthwhile(weight.shape, dtype, len(order.counts))
+        if on_processor and not in_tiles:
+            return "padded"
+    return "compiled" if in_loops else "whole"
 
+
+WITH_KERNEL = (LSTM, GRU, Elman)
+"""The cells that have a `Kernel`: see `whole_kernel`."""
 
 BY_KERNEL = ("whole", "compiled", "launched")
 """The paths that run a `Kernel`."""

@@ -40,8 +40,9 @@ PAIR = 32
 
 def tiles_worthwhile(shape: torch.Size, dtype: torch.dtype, products: int) -> bool:
     """Whether so many products with a matrix of ``shape`` are faster in tiles: a bfloat16 one of whole pairs."""
-    whole = all(size and size % PAIR == 0 for size in shape)
-    return dtype is torch.bfloat16 and products >= PRODUCTS and whole and tiles_found()
+    if dtype is not torch.bfloat16 or products < PRODUCTS or not tiles_found():
+        return False
+    return all(size and size % PAIR == 0 for size in shape)
 
 
 def side_of_tiles(weight: Tensor) -> int:

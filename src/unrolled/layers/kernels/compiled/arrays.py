@@ -39,8 +39,11 @@ def some(tensor: Tensor | None) -> Any:
 
 def laid_out(weight: Tensor, *, in_tiles: bool) -> Tiles | Panels:
     """``weight`` [inner, width], or a turned view of one, float32 or bfloat16: in tiles, of bfloat16, or in panels."""
-    with torch._C.DisableTorchFunctionSubclass():
+    if type(weight) is Tensor:
         shape, at, (below, beside) = weight.shape, weight.data_ptr(), weight.stride()
+    else:
+        with torch._C.DisableTorchFunctionSubclass():
+            shape, at, (below, beside) = weight.shape, weight.data_ptr(), weight.stride()
     turned = beside != 1
     apart = max(beside, shape[0]) if turned else max(below, shape[1])  # of one row alone torch may say less
     return (
