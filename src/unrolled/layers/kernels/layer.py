@@ -17,8 +17,10 @@ from unrolled.layers.kernels.base import (
     Extras,
     Kernel,
     as_written,
+    check_unchanged,
     input_gradient,
     run_backward,
+    watch,
     weight_gradient,
 )
 from unrolled.layers.kernels.choose import (
@@ -128,6 +130,7 @@ class _Layer(Function):
         ctx.set_materialize_grads(False)
         places, order = plan.places(plan.lies.wanted), plan.order
         ends: list[Tensor | None] = []
+        watched: list[Tensor | None] = []
         output = x.new_empty(0)
         with as_written("cpu"):
             rows = _rows(x, plan)
@@ -146,6 +149,8 @@ class _Layer(Function):
                 state = tuple(tensor for tensor in (held.hidden, held.memory) if tensor is not None) or None
                 _, last = kernel.forward(projection.forward(rows[direction]), state)
                 ends += [*last, None][:2]
+                watched += [rows[direction], weight, held.input_gain, kernel.weight, *held.extras]
+        watch(ctx, *watched)
         shape = (order.batch, order.time) if plan.lies.wanted else (order.size,)
         # not the one that a kernel keeps: it would keep this node, and that itself
         return output.view(*shape, -1).detach(), *ends
@@ -153,6 +158,7 @@ class _Layer(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor | None, *grad_ends: Tensor | None) -> tuple[Tensor | None, ...]:
+        check_unchanged(ctx)
         plan: _Plan = ctx.plan
         x: Tensor | None = None
         gradients: list[Tensor | None] = []
