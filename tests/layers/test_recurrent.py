@@ -329,3 +329,31 @@ def test_a_state_of_one_row_that_lies_as_a_column(kind, steps):
 
     for ours, plain in zip(results(None), results("plain"), strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        {"kind": "gru", "reset": "after", "layer_norm": True, "outer_bias": True},
+        {"kind": "lstm", "layer_norm": True, "peephole": "diagonal"},
+    ],
+)
+def test_going_back_twice_gives_the_same_gradients_and_padding_gets_none(cell):
+    torch.manual_seed(3)
+    built = Recurrent(2, cell={**cell, "hidden_size": 5}, bidirectional=True).double()
+    x, mask = rows(4, 7, 1)
+    x[~mask] = float("nan")
+    wanted = (x.requires_grad_(), *built.parameters())
+    output = built(x, mask).output
+    torch.manual_seed(7)
+    given = torch.randn_like(output)
+    once = torch.autograd.grad(output, wanted, given, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(output, wanted, given), once, rtol=0, atol=0)
+    assert (once[0][~mask] == 0).all() and (output[~mask] == 0).all()
+    assert all(gradient.isfinite().all() and gradient.any() for gradient in once)
+
+
+def test_an_output_may_be_written_to():
+    x, mask = rows(7, 4, 1)
+    output = network(bidirectional=True)(x, mask).output
+    torch.testing.assert_close(output.clone().mul(2), output.mul_(2))
