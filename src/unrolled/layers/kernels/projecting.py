@@ -52,7 +52,7 @@ class Projection:
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients of the product, in its type, and of the gain, from that of `forward`'s result.
 
-        With a gain the one that is given is overwritten.
+        With a gain the one that is given is overwritten, where it has the product's type.
         """
         if self.gain is None:
             return grad.to(self.weight.dtype), None
@@ -60,8 +60,10 @@ class Projection:
         from unrolled.layers.kernels.compiled.arrays import array
 
         gain, grad = torch.empty_like(self.gain), grad.contiguous()
-        loops.project_normed_back(self._norm(grad), self.widths, array(gain))
-        return grad, gain
+        dtype = self.weight.dtype
+        own = grad if grad.dtype is dtype else grad.new_empty(grad.shape, dtype=dtype)
+        loops.project_normed_back(array(grad), self._norm(own), self.widths, array(gain))
+        return own, gain
 
     def _norm(self, grad: Tensor | None) -> Normed:
         from unrolled.layers.kernels.compiled.arrays import array, some

@@ -56,17 +56,17 @@ def normalise_groups(bias: Any, norm: Any, widths: Any, total: Any) -> None:
 
 
 @loop_function
-def project_normed_back(norm: Any, widths: Any, gain: Any) -> None:
-    """``norm.grad``, that of the total, becomes the product's gradient; the gain's too."""
+def project_normed_back(grad: Any, norm: Any, widths: Any, gain: Any) -> None:
+    """The product's gradient, into ``norm.grad``, and the gain's, from ``grad``, that of the total; both may be one."""
     gain[:] = 0
-    normalise_groups_back(norm, widths, gain, np.empty(norm.grad.shape[1], norm.given.dtype))
+    normalise_groups_back(grad, norm, widths, gain, np.empty(norm.grad.shape[1], norm.given.dtype))
 
 
 @row_function
-def normalise_groups_back(norm: Any, widths: Any, gain: Any, room: Any) -> None:
+def normalise_groups_back(grad: Any, norm: Any, widths: Any, gain: Any, room: Any) -> None:
     """`project_normed_back` added to ``gain``; rows are read in ``room``: what is overwritten goes number by number."""
-    for row in range(len(norm.grad)):
-        copy(norm.grad[row], room)
+    for row in range(len(grad)):
+        copy(grad[row], room)
         at = 0
         for group in range(len(widths)):
             stop = at + widths[group]
