@@ -3,8 +3,8 @@
     python -m benchmarks.recurrent --json [--threads 2] [--only lstm] [--rounds 5]
 
 Forward and backward, in milliseconds of the processor, so that others at work on the machine count little, or with
-several threads of the clock; the contenders take turns, and the best of each counts. Lengths are drawn evenly from 1 to the longest; `fill` is the share
-that is real.
+several threads of the clock; the contenders take turns, and the best of each counts. Lengths are drawn evenly from 1 to
+the longest; `fill` is the share that is real.
 
 `packed` is torch.nn with `pack_padded_sequence` in float32, as the documentation writes it, and `ratio` how often ours
 fits into it, in float32 and under bfloat16 autocast; `difference` the largest of any output or gradient between the two
@@ -171,7 +171,7 @@ def measure(case: Case, runs: dict[str, Callable[[], Tensor]], rounds: int) -> d
 
 
 def now(device: torch.device) -> float:
-    """Seconds of the processor, or of the clock where several threads work, or once a GPU has done what it was given."""
+    """Seconds of the processor, or of the clock where several threads work or a GPU does what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif torch.get_num_threads() == 1:
