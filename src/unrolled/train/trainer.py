@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.base.errors import UnrolledError
-from unrolled.train import checkpoint, in_place, limits, memory, precision, randomness
+from unrolled.train import allocation, checkpoint, in_place, limits, memory, precision, randomness
 from unrolled.train.averaging import AVERAGES
 from unrolled.train.corpus import Batches, Corpus, Portion, all_places, given
 from unrolled.train.devices import World, join
@@ -59,6 +59,8 @@ class Trainer:
         self.own_update = update
         in_place.refuse_many(update, self.world)
         device = self.world.device
+        if device.type == "cpu":
+            allocation.keep_freed()
         self.precision = precision.resolve(settings.precision, device)
         self.model = model.to(device)
         self.gradients = Gradients(model, loss, device, self.autocast)
