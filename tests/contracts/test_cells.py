@@ -297,6 +297,51 @@ def test_a_weight_that_was_changed_since_is_noticed_on_the_way_back(cell, path):
 
 
 @every_cell
+@pytest.mark.parametrize("path", ["plain", "whole", "compiled"])
+@pytest.mark.parametrize("lengths", [[7, 4, 1], [1, 1, 1]], ids=str)
+def test_a_state_that_was_changed_since_is_noticed_on_the_way_back(cell, path, lengths):
+    """Where it was not copied, and the way back reads it: then its gradients are right."""
+    network = build(cell)
+    network.path = path
+    x, mask = example(lengths)
+    expected = results(network, x, mask, first_state(network, ROWS))[1]
+    for place in range(len(network.state_sizes)):
+        for last in (False, True):
+            state = tuple(tensor.clone().requires_grad_() for tensor in first_state(network, ROWS))
+            given = x.clone().requires_grad_()
+            network.zero_grad()
+            output, ends = network(given, mask, state)
+            torch.manual_seed(17)
+            parts = [torch.randn(tensor.shape, dtype=x.dtype) for tensor in (output, *ends)]
+            loss = sum((tensor * part).sum() for tensor, part in zip((output, *ends), parts, strict=True))
+            with torch.no_grad():
+                (ends if last else state)[place].mul_(3)
+            try:
+                loss.backward()
+            except RuntimeError as error:
+                assert "modified" in str(error)
+            else:
+                found = [tensor.grad for tensor in (given, *state, *network.parameters())]
+                torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@every_cell
+@pytest.mark.parametrize("path", ["whole", "compiled"])
+def test_gradients_that_were_handed_out_are_not_changed_by_the_next(cell, path):
+    network = build(cell, bidirectional=True).train()
+    network.path = path
+    output = network(*example([7, 4, 1])).output
+    weights = list(network.parameters())
+    found = [torch.autograd.grad(output[row].sum(), weights, retain_graph=True) for row in (0, 1)]
+    kept = [[gradient.clone() for gradient in row] for row in found]
+    output[0].sum().backward(retain_graph=True)
+    output[1].sum().backward()
+    torch.testing.assert_close(found, [tuple(row) for row in kept], rtol=0, atol=0)
+    for weight, one, other in zip(weights, *kept, strict=True):
+        torch.testing.assert_close(weight.grad, one + other, rtol=1e-9, atol=1e-9)
+
+
+@every_cell
 @pytest.mark.parametrize("path", ["whole", "compiled"])
 def test_a_graph_is_gone_through_again_where_it_is_kept_and_only_there(cell, path):
     network = build(cell, bidirectional=True).train()

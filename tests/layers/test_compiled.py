@@ -200,3 +200,39 @@ def test_sizes_of_one(cell, dtype, size, hidden):
     near = {torch.float32: 2e-5, torch.float64: 1e-10, torch.bfloat16: 0.1}[dtype]
     for exact, ours in zip(*found, strict=True):
         assert (exact - ours).norm() <= near * (exact.norm() + 0.1)
+
+
+def test_a_full_peephole_of_one_number_under_autocast():
+    torch.manual_seed(5)
+    network = Recurrent(4, cell={"kind": "lstm", "hidden_size": 1, "peephole": "full"})
+    torch.nn.init.constant_(network.cells[0].peephole_weight, 0.5)
+    x = torch.randn(40, 5, 4)
+    found = []
+    for path in ("plain", "compiled"):
+        network.path = path
+        with torch.autocast("cpu", torch.bfloat16):
+            output = network(x).output
+        found.append([output.float(), *torch.autograd.grad(output.float().sum(), list(network.parameters()))])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.03, atol=0.03 * one.abs().max().item())
+
+
+@pytest.mark.parametrize("kind", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize("first", ["learned", "expanded", "turned", "apart"])
+def test_a_first_state_of_one_step_that_lies_otherwise(kind, first):
+    torch.manual_seed(6)
+    network = Recurrent(
+        32, cell={"kind": kind, "hidden_size": 32}, initial="learned" if first == "learned" else "zeros"
+    )
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    row = {"expanded": torch.randn(1, 32).expand(64, -1), "turned": torch.randn(32, 64).t()}
+    row |= {"apart": torch.randn(64, 70)[:, ::2][:, :32]}
+    state = None if first == "learned" else (row[first],) * len(network.state_sizes)
+    x, found = torch.randn(64, 1, 32), []
+    for path in ("plain", "compiled", "whole"):
+        network.path = path
+        loss = network(x, None, state).output.square().sum()
+        found.append(torch.autograd.grad(loss, [*network.parameters()], allow_unused=True))
+    for ours in found[1:]:
+        torch.testing.assert_close(ours, found[0], rtol=1e-4, atol=1e-4)

@@ -151,3 +151,13 @@ def test_what_does_not_fit_is_refused(shapes: tuple[tuple[int, ...], ...], smoot
     hidden, weight, bias, targets = (torch.zeros(shape) for shape in shapes)
     with pytest.raises(UsageError, match=message):
         linear_cross_entropy(hidden, weight, bias, targets.long(), smoothing)
+
+
+@pytest.mark.parametrize("rows", [64, 70])
+def test_a_hidden_state_whose_columns_lie_apart(rows: int) -> None:
+    tensors, targets = case(rows, 32, 17, torch.float32)
+    turned = [tensors[0].t().contiguous().t(), *tensors[1:]]
+    assert turned[0].stride() == (1, rows)
+    with torch.autocast("cpu", torch.bfloat16):
+        one, other = (found(linear_cross_entropy, given, targets, 0.0) for given in (tensors, turned))
+    torch.testing.assert_close(other, one, rtol=0, atol=0)

@@ -54,6 +54,18 @@ def test_an_lstms_step_in_one_call(precision, rows):
     assert torch.equal(projected, kept)
 
 
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64], ids=str)
+def test_it_is_float32_whatever_others_are_unasked(default):
+    laid, bias, x = TiledWeight.of(torch.randn(48, 8), "float32"), torch.randn(48), torch.randn(5, 8)
+    with torch.inference_mode():
+        wanted = steps.product((x,), laid, bias)
+        torch.set_default_dtype(default)
+        try:
+            assert torch.equal(steps.product((x,), laid, bias), wanted)
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("kind", ["tanh", "maxout"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_readout_in_one_call(kind, precision):

@@ -1,5 +1,7 @@
 """Threads that share the rows of a loop, a product, the gradient of a weight, or a loss."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -60,6 +62,26 @@ def test_what_a_job_raises_is_raised_when_none_is_at_work():
     with pytest.raises(KeyboardInterrupt):
         threads.together([interrupted, late, late])
     assert done == [True, True]
+
+
+def test_an_interrupt_is_raised_whenever_it_comes():
+    """In a process of its own: a signal of the system's, as Ctrl-C sends it."""
+    script = """
+import os, signal, threading, time
+from unrolled.layers.kernels.compiled import threads
+raised = 0
+for turn in range(40):
+    threading.Timer(0.004, os.kill, (os.getpid(), signal.SIGINT)).start()
+    end = time.monotonic() + 5
+    try:
+        while time.monotonic() < end:
+            threads.together([lambda: None, lambda: None])
+    except KeyboardInterrupt:
+        raised += 1
+print(raised)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["40"] and "ignored" not in found.stderr
 
 
 @pytest.mark.parametrize("jobs", [0, 1, 4])

@@ -221,7 +221,7 @@ class _Linear(Function):
         to_hidden = torch.empty_like(hidden) if of_hidden else None
         to_weight = _Gathered(weight, sums.loss.dtype) if of_weight else None
         for rows in _portions(len(hidden), len(weight) * dtype.itemsize):
-            part = hidden[rows].to(dtype)
+            part = hidden[rows].to(dtype).contiguous()
             real = len(part)
             part = functional.pad(part, (0, 0, 0, -real % ROUND)) if dtype is torch.bfloat16 else part
             logits = functional.linear(part, held)

@@ -230,6 +230,10 @@ class Kernel(abc.ABC):
             return packed.detach().to(self.work)
         return packed.index_select(0, self.rows.last).to(self.work)
 
+    def shown(self, ends: State) -> State:
+        """Those of the last states that are the kernel's own memory: of one step, which is the last one of all rows."""
+        return ends if len(self.counts) == 1 else ()
+
     def spread(self, rows: Tensor) -> Tensor:
         """One vector for each row [batch, size] → packed, the same at all steps of the row."""
         return rows.index_select(0, self.rows.each)
@@ -276,7 +280,7 @@ class WholeSequence(Function):
             kernel.begin(weight, bias, Extras(*extras))
             output, ends = kernel.forward(projected.to(kernel.work).contiguous(), state)
         said = output.detach()
-        watch(ctx, weight, bias, *extras, said)
+        watch(ctx, weight, bias, hidden, memory, *extras, said, *kernel.shown(ends))
         return said, ends[0], ends[1] if len(ends) == 2 else None
 
     @staticmethod

@@ -130,9 +130,10 @@ def extras_of(cell: Cell, dtype: torch.dtype) -> Extras:
     gain = cast(cell.hidden_gain, work)
     if not isinstance(cell, LSTM):
         return Extras(gain)
+    full = cell.peephole == "full" and cell.hidden_size > 1  # a matrix of one number is a diagonal
     return Extras(
         gain,
-        cast(cell.peephole_weight, dtype if cell.peephole == "full" else work),
+        cast(cell.peephole_weight, dtype if full else work),
         cast(cell.memory_gain, work),
         cast(cell.memory_shift, work),
         cast(cell.projection_weight, dtype),

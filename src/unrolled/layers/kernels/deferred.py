@@ -112,9 +112,9 @@ class DeferredStep(Function):
         ctx.step, ctx.dtype = step, projected.dtype
         ctx.set_materialize_grads(False)
         kernel.begin(weight, bias, Extras(*extras))
-        watch(ctx, weight, bias, *extras)
         state = tuple(tensor.to(kernel.work) for tensor in (hidden, memory) if tensor is not None)
         _, ends = kernel.forward(projected.to(kernel.work, copy=True), state)
+        watch(ctx, weight, bias, hidden, memory, *extras, *kernel.shown(ends))
         return ends[0], ends[1] if len(ends) == 2 else None
 
     @staticmethod

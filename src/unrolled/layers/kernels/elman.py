@@ -27,7 +27,7 @@ class ElmanKernel(Kernel):
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
         self.hidden, self.fresh = projected, state is None
-        self.first = None if state is None else state[0]
+        self.first = None if state is None else state[0].contiguous()
         self.product = Product(self, slice(None), (self.size,))
         if self.compiled:
             self._forward_compiled()
@@ -52,7 +52,7 @@ class ElmanKernel(Kernel):
 
         copy = self.empty(self.size, self.weight.dtype) if self.reduced else None
         self.output = self.hidden if copy is None else copy
-        first = self.output[: self.counts[0]] if self.first is None else self.operand(self.first).contiguous()
+        first = self.output[: self.counts[0]] if self.first is None else self.operand(self.first)
         weights = each_held((self.product.turned[0],), self)
         state, hidden, output = array(first), array(self.hidden), some(copy)
         relu = None if self.activation == "tanh" else True

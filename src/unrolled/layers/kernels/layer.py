@@ -149,7 +149,8 @@ class _Layer(Function):
                 state = tuple(tensor for tensor in (held.hidden, held.memory) if tensor is not None) or None
                 _, last = kernel.forward(projection.forward(rows[direction]), state)
                 ends += [*last, None][:2]
-                watched += [rows[direction], weight, held.input_gain, kernel.weight, *held.extras]
+                watched += [rows[direction], weight, held.input_gain, kernel.weight, *held.extras, *kernel.shown(last)]
+                watched += [held.hidden, held.memory]
         watch(ctx, *watched)
         shape = (order.batch, order.time) if plan.lies.wanted else (order.size,)
         # not the one that a kernel keeps: it would keep this node, and that itself

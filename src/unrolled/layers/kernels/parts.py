@@ -50,7 +50,7 @@ class Norm:
     def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift, over all rows but the first ``skip``, which had no x."""
         if self.sums is not None:
-            of_gain, of_shift = self.sums[0] if len(self.sums) == 1 else self.sums.sum(0)
+            of_gain, of_shift = self.sums.sum(0)  # in memory of their own: the next way back adds up here again
             return of_gain, of_shift
         if skip == len(self.given):
             return torch.zeros_like(self.gain), torch.zeros_like(self.gain)

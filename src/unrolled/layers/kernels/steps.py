@@ -81,7 +81,7 @@ def product(
     from unrolled.layers.kernels.compiled import stepping
     from unrolled.layers.kernels.compiled.threads import available
 
-    filled, out = panels.width > len(bias), torch.empty(rows, panels.width)
+    filled, out = panels.width > len(bias), parts[0].new_empty(rows, panels.width)
     whole = weight.filled(bias, panels.width) if filled else bias
     at = (parts[0].data_ptr(), parts[-1].data_ptr(), whole.data_ptr(), out.data_ptr())
     stepping.join(rows, first, second, squashed, *at, available(), *panels[1:])

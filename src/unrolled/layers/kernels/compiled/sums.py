@@ -42,12 +42,18 @@ def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool 
     """
     if gradient.stride(1) != 1 or given.stride(1) != 1 or not out.is_contiguous():
         raise RuntimeError("sum_of_products wants the columns of its tensors side by side")
+    gradient, given = _each_in_its_place(gradient), _each_in_its_place(given)
     if _ours(out, given.dtype):
         _sum_by_columns(gradient, given, out, keep)
     elif given.dtype is torch.bfloat16:
         _sum_by_library(gradient, given, out, keep)
     else:
         torch.addmm(out, gradient.t(), given, beta=int(keep), out=out)
+
+
+def _each_in_its_place(rows: Tensor) -> Tensor:
+    """The rows, of which no two overlap, as those of an expanded one do."""
+    return rows if len(rows) < 2 or rows.stride(0) >= rows.shape[1] else rows.contiguous()
 
 
 def _ours(out: Tensor, dtype: torch.dtype) -> bool:

@@ -9,9 +9,13 @@ loop goes (gradients of a normalisation's weights and of the bias of a vocabular
 from __future__ import annotations
 
 import ctypes
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -81,7 +85,8 @@ def together(jobs: Sequence[Callable[[], object]]) -> None:
             job()
         return
     told = _Jobs(iter(jobs), [])
-    _PARALLEL(_WORK, id(told), len(jobs), 0)  # which ``told`` outlives
+    with _interrupts_later():
+        _PARALLEL(_WORK, id(told), len(jobs), 0)  # which ``told`` outlives
     if told.raised:
         raise told.raised[0]
 
@@ -91,8 +96,24 @@ def _work(address: int) -> None:
     try:
         for job in told.left:
             job()
-    except BaseException as error:  # an interrupt too: nothing may be raised into a library
+    except BaseException as error:  # nothing may be raised into a library
         told.raised.append(error)
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Where Ctrl-C raises, it does so after the block: what is raised as a library calls Python is lost."""
+    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    handler: Any = signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    for number, frame in came[:1]:
+        handler(number, frame)
 
 
 _CALLED = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
