@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from unrolled.base.errors import UsageError
+from unrolled.layers.kernels import compiled
 
 
 class Rows:
@@ -197,19 +198,18 @@ def _put(x: Tensor, index: Tensor, rows: int) -> Tensor:
     return _Place.apply(x, index, rows) if x.requires_grad and torch.is_grad_enabled() else _placed(x, index, rows)
 
 
-BYTES, MANY = 32, 1 << 15
-"""Rows of a multiple of so many bytes are put at their places by compiled code, from so many numbers on: torch makes a
-call for each row, and takes four times as long."""
+MANY = 1 << 15
+"""Numbers from which on rows are put at their places by compiled code: torch makes a call for each row."""
 
 
 def _placed(x: Tensor, index: Tensor, rows: int) -> Tensor:
     """`_put` without a graph."""
     placed = x.new_empty(rows, x.shape[1]) if index.shape[0] == rows else x.new_zeros(rows, x.shape[1])
-    whole = type(x) is Tensor and x.device.type == "cpu" and x.is_contiguous() and x.shape[1] * x.itemsize % BYTES == 0
-    if whole and x.numel() >= MANY:
-        from unrolled.layers.kernels.compiled.order import put
+    if x.numel() >= MANY and compiled.possible(x) and x.is_contiguous():
+        from unrolled.layers.kernels.compiled.arrays import array
+        from unrolled.layers.kernels.compiled.packing import scatter
 
-        put(*(part.detach().view(torch.uint8).numpy() for part in (x, placed)), index.numpy())
+        scatter(array(x), array(index), array(placed), False)
         return placed
     return placed.index_copy_(0, index, x)
 

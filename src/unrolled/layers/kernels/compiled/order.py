@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.layers.kernels.compiled.blocks import HALF, copy
 from unrolled.layers.kernels.compiled.functions import loop_function
 
 
@@ -68,16 +67,6 @@ def place(lengths: Any, rows: Any, counts: Any, starts: Any, time: int, symbols:
             row, at = rows[column], starts[step] + column
             symbols[at] = row * time + step
             turned[at] = starts[lengths[row] - 1 - step] + column
-
-
-@loop_function
-def put(rows: Any, into: Any, places: Any) -> None:
-    """Rows of so many bytes, a multiple of 32, at the places of others."""
-    size = rows.shape[1] * rows.itemsize
-    for row in range(len(places)):
-        given, to = rows.ctypes.data + row * size, into.ctypes.data + places[row] * size
-        for at in range(0, size, HALF):
-            copy(given + at, to + at)
 
 
 @loop_function

@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 from numba import carray, types
 
-from unrolled.layers.kernels.compiled import vectors
 from unrolled.layers.kernels.compiled.blocks import BYTES, PAIRS, SIDE
 from unrolled.layers.kernels.compiled.functions import c_function, row_function, step_function
 from unrolled.layers.kernels.compiled.lstm import remember, show
 from unrolled.layers.kernels.compiled.rows import copy
 from unrolled.layers.kernels.compiled.scalars import tanh
-
-_PRODUCT: Any = types.ExternalFunction("unrolled_product_panels", types.void(*[types.intp] * 12))
-LIBRARY = vectors.called  # the module that names the product is loaded, and stays so
+from unrolled.layers.kernels.compiled.vectors import PRODUCT
 
 SINGLE, HALF = 4, 2
 """Bytes of a number of x: in float32, or in bfloat16 where panels hold pairs."""
@@ -84,7 +81,7 @@ def _multiply(
 ) -> None:  # fmt: skip
     """out = x · weight + what stands at ``first``; numbers of x are of ``size`` bytes."""
     apart, below = size * x.shape[1], BYTES * columns
-    _PRODUCT(
+    PRODUCT(
         threads, kind, panels, columns, steps,
         len(out), x.ctypes.data, apart, out.ctypes.data, below, first, first_below,
     )  # fmt: skip

@@ -122,14 +122,15 @@ def _turn(weight: Any, panels: Any) -> None:
 # --- products ---------------------------------------------------------------------------------------------------------
 
 _SIGNATURE = types.void(*[types.intp] * 12)
-_PRODUCT: Any = types.ExternalFunction("unrolled_product_panels", _SIGNATURE)
+PRODUCT: Any = types.ExternalFunction("unrolled_product_panels", _SIGNATURE)
+"""`product`, as compiled code calls it."""
 
 
 @loop_function
 def multiply_panels(x: Any, weight: Any, out: Any, keep: bool, threads: int) -> None:
     """out = x · weight, plus what ``out`` held with ``keep``; see `products.multiply`."""
     into, below = out.ctypes.data, out.strides[0]
-    _PRODUCT(
+    PRODUCT(
         threads, weight.kind, weight.at, weight.columns, weight.steps,
         len(x), x.ctypes.data, x.strides[0], into, below, into if keep else 0, below,
     )  # fmt: skip
@@ -138,7 +139,7 @@ def multiply_panels(x: Any, weight: Any, out: Any, keep: bool, threads: int) -> 
 @loop_function
 def project_panels(x: Any, weight: Any, bias: Any, out: Any, threads: int) -> None:
     """out = x · weight + bias [width]."""
-    _PRODUCT(
+    PRODUCT(
         threads, weight.kind, weight.at, weight.columns, weight.steps,
         len(x), x.ctypes.data, x.strides[0], out.ctypes.data, out.strides[0], bias.ctypes.data, 0,
     )  # fmt: skip
