@@ -173,7 +173,7 @@ def test_a_shared_product_has_the_bits_of_one_threads(shape, half):
     for count in (1, 2, 3, 5):
         out = before.clone()
         at, apart = out.data_ptr(), 4 * width
-        vectors.called(count, *laid[1:], rows, x.data_ptr(), 4 * inner, at, apart, at, apart)
+        vectors.called(count, *laid[1:], rows, x.data_ptr(), 4 * inner, 4, at, apart, at, apart)
         found.append(out)
     torch.testing.assert_close(found[0], before + x @ laid_weight(weight, half), rtol=1e-4, atol=1e-3)
     assert all(torch.equal(found[0], other) for other in found[1:])

@@ -68,6 +68,7 @@ class _Block(NamedTuple):
 
     x: Any
     apart: Any
+    along: Any
     panel: Any
     panel_apart: Any
     steps: Any
@@ -136,7 +137,7 @@ def _emit(builder: Any, given: _Block, rows: int, panels: int, kind: int) -> Non
     k, totals = builder.phi(_LONG), [builder.phi(_VECTOR) for _ in places]
     k.add_incoming(ir.Constant(_LONG, 0), before)
     here = builder.mul(k, ir.Constant(_LONG, HALF if half else BYTES))
-    there = builder.mul(k, ir.Constant(_LONG, WORD))
+    there = builder.mul(k, given.along)
     weights = [_weight_row(builder, builder.add(start, here), half) for start in starts]
     numbers = [_everywhere(builder, _load(builder, builder.add(x, there), _FLOAT, 4)) for x in xs]
     for total, (row, panel) in zip(totals, places, strict=True):
@@ -195,11 +196,14 @@ def _blocks(_context: Any, builder: Any, _: Any, given: Any) -> Any:
 
 
 def _block_of(
-    _: Any, kind: Any, rows: Any, panels: Any, x: Any, apart: Any, panel: Any, panel_apart: Any, steps: Any,
-    out: Any, below: Any, first: Any, first_below: Any, ahead: Any,
+    _: Any, kind: Any, rows: Any, panels: Any, x: Any, apart: Any, along: Any, panel: Any, panel_apart: Any,
+    steps: Any, out: Any, below: Any, first: Any, first_below: Any, ahead: Any,
 ) -> Any:  # fmt: skip
-    """out = x · panels for so many rows and panels, plus what stands at ``first``; ``ahead`` is a panel to fetch."""
-    return types.void(*[types.intp] * 13), _blocks
+    """out = x · panels for so many rows and panels, plus what stands at ``first``; ``ahead`` is a panel to fetch.
+
+    Rows of x are ``apart`` bytes apart, and its words for one step over k and the next ``along``.
+    """
+    return types.void(*[types.intp] * 14), _blocks
 
 
 block: Any = intrinsic(_block_of)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import carray, types
 
-from unrolled.layers.kernels.compiled.blocks import BYTES, PAIRS, SIDE
+from unrolled.layers.kernels.compiled.blocks import BYTES, PAIRS, SIDE, WORD
 from unrolled.layers.kernels.compiled.functions import c_function, row_function, step_function
 from unrolled.layers.kernels.compiled.lstm import remember, show
 from unrolled.layers.kernels.compiled.rows import copy
@@ -83,7 +83,7 @@ def _multiply(
     apart, below = size * x.shape[1], BYTES * columns
     PRODUCT(
         threads, kind, panels, columns, steps,
-        len(out), x.ctypes.data, apart, out.ctypes.data, below, first, first_below,
+        len(out), x.ctypes.data, apart, WORD, out.ctypes.data, below, first, first_below,
     )  # fmt: skip
 
 

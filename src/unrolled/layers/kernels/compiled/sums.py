@@ -2,8 +2,8 @@
 
 What torch multiplies in bfloat16 it rounds to it. MKL has a product that does not, and is fast on tile registers alone.
 Where the processor has the instruction for pairs (blocks.py) the product is ours: two rows of the input are woven
-into one, and two of the gradient, whose columns become rows. So it is in float32 where MKL leaves half of a vector
-unused.
+into one, a panel's, and two of the gradient, of which a block reads down the columns. So it is in float32, of single
+rows, where MKL leaves half of a vector unused.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from torch import Tensor
 
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.compiled import SIDE
-from unrolled.layers.kernels.compiled.amx import BYTES, turn_words, weave_words
-from unrolled.layers.kernels.compiled.blocks import PAIRS, SINGLE, WORD
+from unrolled.layers.kernels.compiled.amx import BYTES, weave_words
+from unrolled.layers.kernels.compiled.blocks import HALF, PAIRS, SINGLE, WORD, copy
 from unrolled.layers.kernels.compiled.functions import by_address, loop_function, step_function
 from unrolled.layers.kernels.compiled.products import SYMBOLS
 from unrolled.layers.kernels.compiled.threads import libraries, portions, together, worthwhile
 from unrolled.layers.kernels.compiled.tiles import weave
-from unrolled.layers.kernels.compiled.vectors import Panels, multiply_panels
+from unrolled.layers.kernels.compiled.vectors import PRODUCT
 
 PORTION = {torch.bfloat16: 1024, torch.float32: 256}
 """Rows that are multiplied at a time: what they are woven into stays in a cache, and shorter sums are exacter."""
 
 COLUMNS = 384
-"""Of a gradient, which are turned and multiplied at a time: they stay in the cache for all columns of the input."""
+"""Of a gradient, which are laid out and multiplied at a time: they stay in the cache for all columns of the input."""
 
 
 def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool = False) -> None:
@@ -93,18 +93,28 @@ def sum_by_columns(
     out = carray(out_at, (width, size))
     if rows == 0 and not keep:
         out[:] = 0
-    longest = steps_of(given[:portion])
-    panels, turned = room(longest * size), room(longest * min(columns, width))
+    longest, apart = steps_of(given[:portion]), min(columns, width) + SIDE  # at a power of two they crowd a cache
+    panels, woven = room(longest * size), room(longest * apart)
     for start in range(0, rows, portion):
         left, right = gradient[start : start + portion], given[start : start + portion]
         steps = steps_of(right)
         laid = panels[: steps * size].reshape(size // SIDE, steps, SIDE)
-        weight = Panels(laid, lay(right, laid), laid.ctypes.data, len(laid), steps)
+        kind = lay(right, laid)
         for column in range(0, width, columns):
-            some = left[:, column : column + columns]
-            factors = turned[: steps * some.shape[1]].reshape(some.shape[1], steps)
-            turn(some, factors)
-            multiply_panels(factors, weight, out[column : column + columns], keep or start > 0, 1)
+            some, into = left[:, column : column + columns], out[column : column + columns]
+            factors = woven[: steps * apart].reshape(steps, apart)
+            lay_rows(some, factors)
+            multiply_columns(factors, kind, laid, into, keep or start > 0)
+
+
+@step_function
+def multiply_columns(factors: Any, kind: int, panels: Any, out: Any, keep: bool) -> None:
+    """out = factorsᵀ · panels, plus what ``out`` held with ``keep``: a word's next one is that of the row below."""
+    into, below = out.ctypes.data, out.strides[0]
+    PRODUCT(
+        1, kind, panels.ctypes.data, len(panels), panels.shape[1],
+        len(out), factors.ctypes.data, WORD, factors.strides[0], into, below, into if keep else 0, below,
+    )  # fmt: skip
 
 
 @step_function
@@ -144,66 +154,58 @@ def _lay(given: Any, panels: Any) -> Any:
 
     def single(given: Any, panels: Any) -> int:
         for k in range(len(given)):
-            for panel in range(len(panels)):
-                panels[panel, k] = given[k, SIDE * panel : SIDE * (panel + 1)]
+            from_, into = given.ctypes.data + k * given.strides[0], panels.ctypes.data + k * BYTES
+            for _ in range(len(panels)):
+                copy(from_, into)
+                copy(from_ + HALF, into + HALF)
+                from_ += BYTES
+                into += panels.strides[0]
         return SINGLE
 
     return pairs if given.dtype is types.uint16 else single
 
 
-def turn(gradient: Any, turned: Any) -> None:
-    """Columns as rows ``turned`` [width, steps]."""
+def lay_rows(gradient: Any, out: Any) -> None:
+    """Rows, or in bfloat16 two woven into one, in ``out`` [steps, at least width]."""
     raise TypeError(gradient)
 
 
-@overload(turn)
-def _turn(gradient: Any, turned: Any) -> Any:
-    def pairs(gradient: Any, turned: Any) -> None:
-        turn_pairs(gradient, turned)
+@overload(lay_rows)
+def _lay_rows(gradient: Any, out: Any) -> Any:
+    def pairs(gradient: Any, out: Any) -> None:
+        weave_rows(gradient, out)
 
-    def single(gradient: Any, turned: Any) -> None:
-        turn_single(gradient, turned)
+    def single(gradient: Any, out: Any) -> None:
+        whole = gradient.shape[1] - gradient.shape[1] % SIDE
+        for k in range(len(gradient)):
+            from_, into = gradient.ctypes.data + k * gradient.strides[0], out.ctypes.data + k * out.strides[0]
+            for at in range(0, WORD * whole, HALF):
+                copy(from_ + at, into + at)
+            for j in range(whole, gradient.shape[1]):
+                out[k, j] = gradient[k, j]
 
     return pairs if gradient.dtype is types.uint16 else single
 
 
 @loop_function
-def turn_single(gradient: Any, turned: Any) -> None:
-    """Columns as rows ``turned`` [width, rows]."""
-    rows, width, stride, below = len(gradient), gradient.shape[1], gradient.strides[0], turned.strides[0]
-    whole, columns = rows - rows % SIDE, width - width % SIDE
-    for row in range(0, whole, SIDE):
-        for column in range(0, columns, SIDE):
-            start = gradient.ctypes.data + row * stride + WORD * column
-            turn_words(start, stride, turned.ctypes.data + column * below + WORD * row, below)
-    for row in range(rows):
-        for column in range(0 if row >= whole else columns, width):
-            turned[column, row] = gradient[row, column]
-
-
-@loop_function
-def turn_pairs(gradient: Any, turned: Any) -> None:
-    """Columns as rows ``turned`` [width, pairs] of two numbers; rows that a last tile lacks are zeros."""
+def weave_rows(gradient: Any, out: Any) -> None:
+    """Two rows as one; rows that a last tile lacks are zeros."""
     rows, width, stride = len(gradient), gradient.shape[1], gradient.strides[0]
-    nothing, tile = np.zeros(width, np.uint16), np.empty(SIDE * SIDE, np.uint32)
-    for first in range(0, turned.shape[1], SIDE):
-        for column in range(0, width - width % SIDE, SIDE):
-            for pair in range(SIDE):
-                upper, lower = 2 * (first + pair), 2 * (first + pair) + 1
-                start = gradient.ctypes.data + 2 * column
-                weave_words(
-                    start + upper * stride if upper < rows else nothing.ctypes.data,
-                    start + lower * stride if lower < rows else nothing.ctypes.data,
-                    tile.ctypes.data + pair * BYTES,
-                )
-            into = turned.ctypes.data + column * turned.strides[0] + WORD * first
-            turn_words(tile.ctypes.data, BYTES, into, turned.strides[0])
-    for column in range(width - width % SIDE, width):
-        for pair in range(turned.shape[1]):
+    nothing, whole = np.zeros(width, np.uint16), width - width % SIDE
+    for pair in range(len(out)):
+        upper, lower = gradient.ctypes.data + 2 * pair * stride, gradient.ctypes.data + (2 * pair + 1) * stride
+        if 2 * pair >= rows:
+            upper = nothing.ctypes.data
+        if 2 * pair + 1 >= rows:
+            lower = nothing.ctypes.data
+        into = out.ctypes.data + pair * out.strides[0]
+        for column in range(0, whole, SIDE):
+            weave_words(upper + 2 * column, lower + 2 * column, into + WORD * column)
+        for column in range(whole, width):
             word = np.uint32(gradient[2 * pair, column]) if 2 * pair < rows else np.uint32(0)
             if 2 * pair + 1 < rows:
                 word |= np.uint32(gradient[2 * pair + 1, column]) << np.uint32(16)
-            turned[column, pair] = word
+            out[pair, column] = word
 
 
 def _sum_by_library(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) -> None:

@@ -34,6 +34,7 @@ from unrolled.layers.kernels.compiled.blocks import (
     SINGLE,
     WIDE,
     WIDENED,
+    WORD,
     block,
     copy,
     widen,
@@ -121,7 +122,7 @@ def _turn(weight: Any, panels: Any) -> None:
 
 # --- products ---------------------------------------------------------------------------------------------------------
 
-_SIGNATURE = types.void(*[types.intp] * 12)
+_SIGNATURE = types.void(*[types.intp] * 13)
 PRODUCT: Any = types.ExternalFunction("unrolled_product_panels", _SIGNATURE)
 """`product`, as compiled code calls it."""
 
@@ -132,7 +133,7 @@ def multiply_panels(x: Any, weight: Any, out: Any, keep: bool, threads: int) -> 
     into, below = out.ctypes.data, out.strides[0]
     PRODUCT(
         threads, weight.kind, weight.at, weight.columns, weight.steps,
-        len(x), x.ctypes.data, x.strides[0], into, below, into if keep else 0, below,
+        len(x), x.ctypes.data, x.strides[0], WORD, into, below, into if keep else 0, below,
     )  # fmt: skip
 
 
@@ -141,7 +142,7 @@ def project_panels(x: Any, weight: Any, bias: Any, out: Any, threads: int) -> No
     """out = x · weight + bias [width]."""
     PRODUCT(
         threads, weight.kind, weight.at, weight.columns, weight.steps,
-        len(x), x.ctypes.data, x.strides[0], out.ctypes.data, out.strides[0], bias.ctypes.data, 0,
+        len(x), x.ctypes.data, x.strides[0], WORD, out.ctypes.data, out.strides[0], bias.ctypes.data, 0,
     )  # fmt: skip
 
 
@@ -149,7 +150,7 @@ def multiply_at(
     rows: int, x: int, apart: int, weight: Panels, out: int, below: int, first: int, first_below: int
 ) -> None:
     """out = x · weight, plus what stands at the address ``first``; as `tiles.multiply_at`."""
-    called(available(), *weight[1:], rows, x, apart, out, below, first, first_below)
+    called(available(), *weight[1:], rows, x, apart, WORD, out, below, first, first_below)
 
 
 SHARED = 1 << 22
@@ -165,16 +166,19 @@ FEW_GROUPS = 2
 
 def product(
     threads: int, kind: int, panels: int, count: int, steps: int,
-    rows: int, x: int, apart: int, out: int, below: int, first: int, first_below: int,
+    rows: int, x: int, apart: int, along: int, out: int, below: int, first: int, first_below: int,
 ) -> None:  # fmt: skip
-    """What `multiply_at` says, of ``count`` panels [steps, 16] of a ``kind``, by up to so many threads."""
+    """What `multiply_at` says, of ``count`` panels [steps, 16] of a ``kind``, by up to so many threads.
+
+    The words of a row of x are ``along`` bytes apart.
+    """
     if threads == 1 or count * SIDE * steps * rows < SHARED:
-        _multiply(kind, panels, count, steps, rows, x, apart, out, below, first, first_below)
+        _multiply(kind, panels, count, steps, rows, x, apart, along, out, below, first, first_below)
         return
-    told = np.empty(11, np.int64)
+    told = np.empty(12, np.int64)
     told[0], told[1], told[2], told[3] = kind, panels, count, steps
-    told[4], told[5], told[6], told[7], told[8] = rows, x, apart, out, below
-    told[9], told[10] = first, first_below
+    told[4], told[5], told[6], told[7] = rows, x, apart, along
+    told[8], told[9], told[10], told[11] = out, below, first, first_below
     _share(told.ctypes.data, threads)
 
 
@@ -183,10 +187,10 @@ _share = sharing("unrolled_product_part")
 
 def part(told_at: Any) -> None:
     """What of a product this thread makes."""
-    told = carray(told_at, 11)
+    told = carray(told_at, 12)
     kind, panels, count, steps = told[0], told[1], told[2], told[3]
-    rows, x, apart, out, below = told[4], told[5], told[6], told[7], told[8]
-    first, first_below = told[9], told[10]
+    rows, x, apart, along = told[4], told[5], told[6], told[7]
+    out, below, first, first_below = told[8], told[9], told[10], told[11]
     number, threads = np.int64(thread_number()), np.int64(thread_count())
     groups = (count + WIDEST - 1) // WIDEST
     if groups >= FEW_GROUPS * threads:
@@ -194,12 +198,12 @@ def part(told_at: Any) -> None:
         at, size = start * BYTES, HALF if kind == WIDENED else BYTES
         _multiply(
             kind, panels + start * steps * size, stop - start, steps,
-            rows, x, apart, out + at, below, first + at if first else 0, first_below,
+            rows, x, apart, along, out + at, below, first + at if first else 0, first_below,
         )  # fmt: skip
     else:
         start, stop = rows * number // threads, rows * (number + 1) // threads
         _multiply(
-            kind, panels, count, steps, stop - start, x + start * apart, apart,
+            kind, panels, count, steps, stop - start, x + start * apart, apart, along,
             out + start * below, below, first + start * first_below if first else 0, first_below,
         )  # fmt: skip
 
@@ -207,7 +211,7 @@ def part(told_at: Any) -> None:
 @step_function
 def _multiply(
     kind: int, panels: int, count: int, steps: int,
-    rows: int, x: int, apart: int, out: int, below: int, first: int, first_below: int,
+    rows: int, x: int, apart: int, along: int, out: int, below: int, first: int, first_below: int,
 ) -> None:  # fmt: skip
     """Rows are shared out evenly: seven are four and three. For many a group of bfloat16 panels is widened once.
 
@@ -236,7 +240,7 @@ def _multiply(
                 many = wide if column + wide <= stop else 1
                 at = column * BYTES
                 block(
-                    used, some, many, x + row * apart, apart, start + (column - group) * panel, panel, steps,
+                    used, some, many, x + row * apart, apart, along, start + (column - group) * panel, panel, steps,
                     out + row * below + at, below, first + row * first_below + at if first else 0, first_below, ahead,
                 )  # fmt: skip
                 column += many
