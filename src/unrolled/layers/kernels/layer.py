@@ -196,8 +196,13 @@ def _room(like: Tensor, order: Order, width: int, in_batch: bool) -> Tensor:
     """A row for each symbol, or for each position of the batch, those of padding 0."""
     if not in_batch:
         return like.new_empty(order.size, width)
-    positions = order.batch * order.time
-    return (like.new_empty if positions == order.size else like.new_zeros)(positions, width)
+    room = like.new_empty(order.batch * order.time, width)
+    if len(room) > order.size:
+        from unrolled.layers.kernels.compiled.arrays import array
+        from unrolled.layers.kernels.compiled.packing import clear_padding
+
+        clear_padding(array(room), order.lengths, order.time)
+    return room
 
 
 def _rows(x: Tensor, plan: _Plan) -> list[Tensor]:

@@ -220,10 +220,9 @@ class LSTMKernel(Kernel):
 
     def extra_gradients(self) -> Extras:
         peephole, shift, gain, projection, memory_gain = None, None, None, None, None
-        early = (self.gates - 2) * self.size
         if self.early is not None and self.late is not None:
-            looks = (self.early.gradient(self.grad[:, :early], self.shifted(self.memory, self.first_memory)),)
-            peephole = torch.cat((*looks, self.late.gradient(self.grad[:, -self.size :], self.made)))
+            early = self.early.gradient(0, self.shifted(self.memory, self.first_memory))
+            peephole = torch.cat((early, self.late.gradient((self.gates - 1) * self.size, self.made)))
         if self.norm is not None:
             gain = self.product.gain_gradient(self.counts[0] if self.fresh else 0)
             memory_gain, shift = self.norm.gradients(0)

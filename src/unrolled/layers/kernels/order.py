@@ -61,23 +61,23 @@ class Order:
     ``counts[t]`` rows have a symbol at step t, so a packed tensor is [Σ counts, size] and the steps are
     ``packed.split(counts)``; ``size`` is the number of symbols. Rows are sorted by length, the longest first. Between
     `pack` and `unpack` there is no padding, so nothing can leak from it. ``fill`` is the share of real symbols in a
-    block of [longest, batch]; ``even`` says that all rows are equally long. ``places`` are, as whole numbers of NumPy,
-    of each packed symbol its position in the batch, the place from the row's other end, and the position of what is
-    there.
+    block of [longest, batch]; ``even`` says that all rows are equally long. As whole numbers of NumPy, ``lengths`` are
+    those of the rows as they came, and ``places`` of each packed symbol its position in the batch, the place from the
+    row's other end, and the position of what is there.
     """
 
     def __init__(self, batch: int, time: int, lengths: Sequence[int] | np.ndarray, device: torch.device) -> None:
         from unrolled.layers.kernels.compiled.order import arrange
 
         self.batch, self.time, self.device = batch, time, device
-        length = np.asarray(lengths, np.int64)
-        found = length.tolist()  # Python is faster with a few numbers
+        self.lengths = np.asarray(lengths, np.int64)
+        found = self.lengths.tolist()  # Python is faster with a few numbers
         steps, self.size = max(found), sum(found)
         counts, starts = np.empty((2, steps), np.int64)
         self._moves = np.empty((3, batch), np.int64)
         each, before = np.empty(self.size, np.int64), np.empty(self.size - batch, np.int64)
         self.places = np.empty((3, self.size), np.int64)
-        self._sorted: bool = arrange(length, time, counts, starts, self._moves, each, before, self.places)
+        self._sorted: bool = arrange(self.lengths, time, counts, starts, self._moves, each, before, self.places)
         self.rows = Rows(counts, device, (starts, each, before, self._moves[2]))
         self.counts = counts.tolist()
         self.fill = self.size / (steps * batch)

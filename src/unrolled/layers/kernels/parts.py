@@ -182,8 +182,8 @@ class Peephole(abc.ABC):
         """Add to ``memory``, the memory's gradient, what comes from ``grad``, that of the total."""
 
     @abc.abstractmethod
-    def gradient(self, grad: Tensor, memory: Tensor) -> Tensor:
-        """The weight's gradient, from all steps at once."""
+    def gradient(self, at: int, memory: Tensor) -> Tensor:
+        """The weight's gradient, from all steps at once; the look's gates begin ``at`` a column of the kernel's own."""
 
 
 class Diagonal(Peephole):
@@ -196,7 +196,15 @@ class Diagonal(Peephole):
         for part, weight in zip(grad.chunk(len(self.weight), 1), self.weight, strict=True):
             memory.addcmul_(part.to(memory.dtype), weight)
 
-    def gradient(self, grad: Tensor, memory: Tensor) -> Tensor:
+    def gradient(self, at: int, memory: Tensor) -> Tensor:
+        if self.kernel.compiled:
+            from unrolled.layers.kernels.compiled.arrays import array
+            from unrolled.layers.kernels.compiled.projection import sum_of_looks
+
+            out = torch.empty_like(self.weight, dtype=self.kernel.work)
+            sum_of_looks(array(self.kernel.grad), at, array(memory), array(out))
+            return out
+        grad = self.kernel.grad[:, at : at + self.weight.numel()]
         return torch.stack([(part * memory).sum(0) for part in grad.chunk(len(self.weight), 1)])
 
 
@@ -213,8 +221,8 @@ class Full(Peephole):
     def backward(self, grad: Tensor, memory: Tensor) -> None:
         self.kernel.add_product(memory, grad, self.weight)
 
-    def gradient(self, grad: Tensor, memory: Tensor) -> Tensor:
-        return weight_gradient(((grad, self.kernel.operand(memory)),))
+    def gradient(self, at: int, memory: Tensor) -> Tensor:
+        return weight_gradient(((self.kernel.grad[:, at : at + len(self.weight)], self.kernel.operand(memory)),))
 
 
 class Zone:

@@ -42,3 +42,17 @@ def scatter(given: Any, places: Any, out: Any, keep: bool) -> None:
 def add_taken(given: Any, out: Any) -> None:
     for j in range(len(out)):
         put(out, j, take(out, j) + take(given, j))
+
+
+@loop_function
+def clear_padding(out: Any, lengths: Any, time: int) -> None:
+    """Rows of ``out`` [batch * time, size] that are none of the batch's symbols become 0."""
+    for row in range(len(lengths)):
+        for step in range(lengths[row], time):
+            clear(out[row * time + step])
+
+
+@row_function
+def clear(out: Any) -> None:
+    for j in range(len(out)):
+        out[j] = 0

@@ -34,6 +34,23 @@ def add_taken(total: Any, x: Any) -> None:
 
 
 @loop_function
+def sum_of_looks(grad: Any, at: int, memory: Any, total: Any) -> None:
+    """total [gates, hidden] = Σ over rows of gradient * memory: a peephole's, of the gates from column ``at`` on."""
+    total[:] = 0
+    n = memory.shape[1]
+    for row in range(len(memory)):
+        for gate in range(len(total)):
+            begin = at + gate * n
+            add_taken_times(total[gate], grad[row, begin : begin + n], memory[row])
+
+
+@row_function
+def add_taken_times(total: Any, x: Any, y: Any) -> None:
+    for j in range(len(total)):
+        total[j] += take(x, j) * y[j]
+
+
+@loop_function
 def project_normed(x: Any, weight: Any, bias: Any, norm: Any, widths: Any, total: Any) -> None:
     """total = gain · (product - mean) / √(variance + ε) + bias, over each of ``widths`` columns by itself."""
     multiply(x, weight, norm.given, False)

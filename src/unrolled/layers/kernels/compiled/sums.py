@@ -9,6 +9,7 @@ rows, where MKL leaves half of a vector unused.
 from __future__ import annotations
 
 import ctypes
+import threading
 from functools import cache, partial
 from typing import Any
 
@@ -66,26 +67,51 @@ def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) ->
     apart = max(gradient.stride(0), width), max(given.stride(0), size)  # of one row alone torch may say less
     from_, with_, into, step = gradient.data_ptr(), given.data_ptr(), out.data_ptr(), gradient.element_size()
 
-    def sum_some(columns: slice) -> None:
+    parts = portions(width, worthwhile(rows * width * size), SIDE)
+    words = _steps(min(rows, PORTION[given.dtype]), given.dtype) * (size + min(COLUMNS, width) + SIDE)
+    room = _room(words * len(parts))
+
+    def sum_some(number: int, columns: slice) -> None:
         start, many = columns.start, columns.stop - columns.start
         _by_columns(given.dtype)(
             from_ + step * start, apart[0], with_, apart[1], rows, many, size, into + WORD * size * start, keep,
-            PORTION[given.dtype], COLUMNS,
+            PORTION[given.dtype], COLUMNS, room.data_ptr() + WORD * words * number,
         )  # fmt: skip
 
-    together([partial(sum_some, some) for some in portions(width, worthwhile(rows * width * size), SIDE)])
+    together([partial(sum_some, number, some) for number, some in enumerate(parts)])
+
+
+def _steps(rows: int, dtype: torch.dtype) -> int:
+    """Words that so many rows of a column are, in pairs up to a whole tile."""
+    return -(-rows // (2 * SIDE)) * SIDE if dtype is torch.bfloat16 else rows
+
+
+_kept = threading.local()
+
+MOST_KEPT = 1 << 20
+"""Words of room that a thread keeps for the next sum: what is given back may have to be cleared to be had again."""
+
+
+def _room(words: int) -> Tensor:
+    """So many words, or more, which begin where a vector may; this thread's next call gets the same ones."""
+    room: Tensor | None = getattr(_kept, "room", None)
+    if room is None or len(room) < words:
+        room = torch.empty(words, dtype=torch.int32)
+        if words <= MOST_KEPT:
+            _kept.room = room
+    return room
 
 
 @cache
 def _by_columns(dtype: torch.dtype) -> Any:
     word, number = types.CPointer(types.uint16 if dtype is torch.bfloat16 else types.uint32), types.intp
     told = (word, number, word, number, number, number, number, types.CPointer(types.float32), types.boolean)
-    return by_address(sum_by_columns, types.void(*told, number, number))
+    return by_address(sum_by_columns, types.void(*told, number, number, types.CPointer(types.uint32)))
 
 
 def sum_by_columns(
     gradient_at: Any, gradient_apart: int, given_at: Any, given_apart: int, rows: int, width: int, size: int,
-    out_at: Any, keep: bool, portion: int, columns: int,
+    out_at: Any, keep: bool, portion: int, columns: int, room_at: Any,
 ) -> None:  # fmt: skip
     """Some rows of both at a time, and of those some columns of the gradient."""
     gradient = carray(gradient_at, (rows, gradient_apart))[:, :width]
@@ -94,7 +120,8 @@ def sum_by_columns(
     if rows == 0 and not keep:
         out[:] = 0
     longest, apart = steps_of(given[:portion]), min(columns, width) + SIDE  # at a power of two they crowd a cache
-    panels, woven = room(longest * size), room(longest * apart)
+    room = carray(room_at, longest * (size + apart))
+    panels, woven = room[: longest * size], room[longest * size :]
     for start in range(0, rows, portion):
         left, right = gradient[start : start + portion], given[start : start + portion]
         steps = steps_of(right)
@@ -115,14 +142,6 @@ def multiply_columns(factors: Any, kind: int, panels: Any, out: Any, keep: bool)
         1, kind, panels.ctypes.data, len(panels), panels.shape[1],
         len(out), factors.ctypes.data, WORD, factors.strides[0], into, below, into if keep else 0, below,
     )  # fmt: skip
-
-
-@step_function
-def room(words: int) -> Any:
-    """So many words, which begin where a vector may."""
-    found = np.empty(words + SIDE, np.uint32)
-    skip = (BYTES - found.ctypes.data % BYTES) // WORD
-    return found[skip : skip + words]
 
 
 def steps_of(given: Any) -> int:
