@@ -143,7 +143,7 @@ def test_a_loop_says_the_same_with_tiles_and_without(cell, monkeypatch):
 
 @pytest.mark.parametrize("lags", [False, True])
 def test_the_gradient_of_the_input_is_one_of_many_rows(lags, monkeypatch):
-    from unrolled.layers.kernels.base import input_gradient
+    from unrolled.layers.kernels.gradients import input_gradient
 
     monkeypatch.setattr(compiled, "library_lags", lambda dtype: lags)
     gradient, weight = numbers(300, 96), numbers(96, 64)

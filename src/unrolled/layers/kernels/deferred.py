@@ -10,16 +10,8 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.checks import State
-from unrolled.layers.kernels.base import (
-    NO_EXTRAS,
-    Extras,
-    Factors,
-    Kernel,
-    check_unchanged,
-    run_backward,
-    watch,
-    weight_gradient,
-)
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, check_unchanged, run_backward, watch
+from unrolled.layers.kernels.gradients import Factors, weight_gradient
 
 
 class Deferred:

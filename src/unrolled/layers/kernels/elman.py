@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells.checks import State
-from unrolled.layers.kernels.base import Factors, Kernel, tanh_slope
+from unrolled.layers.kernels.base import Kernel
+from unrolled.layers.kernels.gradients import Factors, tanh_slope
 from unrolled.layers.kernels.parts import Product
 
 if TYPE_CHECKING:

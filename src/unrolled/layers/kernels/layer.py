@@ -12,17 +12,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells import GRU, Cell, State
-from unrolled.layers.kernels.base import (
-    NO_EXTRAS,
-    Extras,
-    Kernel,
-    as_written,
-    check_unchanged,
-    input_gradient,
-    run_backward,
-    watch,
-    weight_gradient,
-)
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, as_written, check_unchanged, run_backward, watch
 from unrolled.layers.kernels.choose import (
     Path,
     choose,
@@ -31,6 +21,7 @@ from unrolled.layers.kernels.choose import (
     step_type,
     whole_kernel,
 )
+from unrolled.layers.kernels.gradients import input_gradient, weight_gradient
 from unrolled.layers.kernels.order import Order
 from unrolled.layers.kernels.projecting import Projection, sum_of_rows
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells.checks import State
-from unrolled.layers.kernels.base import Extras, Factors, Kernel, sigmoid_slope, tanh_slope, weight_gradient
+from unrolled.layers.kernels.base import Extras, Kernel
+from unrolled.layers.kernels.gradients import Factors, sigmoid_slope, tanh_slope, weight_gradient
 from unrolled.layers.kernels.parts import Diagonal, Full, Norm, Peephole, Product, Zone
 
 if TYPE_CHECKING:

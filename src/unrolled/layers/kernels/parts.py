@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells.norm import EPSILON
-from unrolled.layers.kernels.base import Factors, Kernel, weight_gradient
+from unrolled.layers.kernels.base import Kernel
+from unrolled.layers.kernels.gradients import Factors, weight_gradient
 
 
 class Norm:

@@ -12,8 +12,9 @@ from torch.nn import functional
 from unrolled.layers import Attention, Cell, Memory, PlainDropout, State
 from unrolled.layers.attention import Gated
 from unrolled.layers.cells.checks import product_type
-from unrolled.layers.kernels.base import Between, Kernel, run_backward, watch, weight_gradient
+from unrolled.layers.kernels.base import Between, Kernel, run_backward, watch
 from unrolled.layers.kernels.choose import kernel_for
+from unrolled.layers.kernels.gradients import weight_gradient
 from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.loop import Loop
 from unrolled.models.kernels.looking import Looking

@@ -11,8 +11,9 @@ from torch.nn import functional
 
 from unrolled.layers import Attention, Cell, Memory, State
 from unrolled.layers.cells.checks import product_type
-from unrolled.layers.kernels.base import Between, Kernel, check_unchanged, run_backward, watch, weight_gradient
+from unrolled.layers.kernels.base import Between, Kernel, check_unchanged, run_backward, watch
 from unrolled.layers.kernels.choose import kernel_for
+from unrolled.layers.kernels.gradients import weight_gradient
 from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.kernels.steps import put_tanh
 from unrolled.models.kernels.looking import Looking
