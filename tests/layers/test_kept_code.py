@@ -43,3 +43,22 @@ def test_a_disk_that_is_full_costs_time_alone(tmp_path):
     ran = subprocess.run([sys.executable, "-c", full + PROGRAM], env=given, capture_output=True, text=True)
     assert ran.returncode == 0 and len(ran.stdout.split()) == 5, ran.stderr
     assert not list(tmp_path.rglob("*.nbc"))
+
+
+@pytest.mark.skipif(not found(torch.float32), reason="torch's library offers no products here: loops are not compiled")
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_kept_code_that_cannot_be_read_is_made_anew(kind, tmp_path):
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", PROGRAM]
+    said = subprocess.run(command, env=given, capture_output=True, check=True).stdout
+    files = list(tmp_path.rglob(f"*.{kind}"))
+    whole = {file: file.read_bytes() for file in files}
+    for number, file in enumerate(files):  # half a one, and one of a class that is gone
+        file.write_bytes(
+            whole[file][: len(whole[file]) // 2] if number % 2 else whole[file].replace(b"Steps", b"Stops")
+        )
+    ran = subprocess.run(command, env=given, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.encode() == said
+    broken = [file for file in files if file.read_bytes() != whole[file]]
+    assert len(broken) < len(files), "what could not be read was written again"

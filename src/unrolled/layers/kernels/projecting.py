@@ -12,7 +12,7 @@ from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.tiled import TiledWeight
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.compiled.rows import Normed
+    from unrolled.layers.kernels.compiled.norms import Normed
 
 
 class Projection:
@@ -67,7 +67,7 @@ class Projection:
 
     def _norm(self, grad: Tensor | None) -> Normed:
         from unrolled.layers.kernels.compiled.arrays import array, some
-        from unrolled.layers.kernels.compiled.rows import Normed
+        from unrolled.layers.kernels.compiled.norms import Normed
 
         mean, spread = array(self.moments)
         return Normed(some(self.gain), None, array(self.given), mean, spread, some(grad), 0, None, None)

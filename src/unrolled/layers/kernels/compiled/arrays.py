@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.kernels.compiled import PAIR, blocks, laying_out_pays, tiles, vectors
+from unrolled.layers.kernels.compiled.norms import Normed
 from unrolled.layers.kernels.compiled.products import Weight, as_it_lies, in_panels
-from unrolled.layers.kernels.compiled.rows import Normed
 from unrolled.layers.kernels.compiled.threads import portions, together, worthwhile
 from unrolled.layers.kernels.compiled.tiles import Tiles
 from unrolled.layers.kernels.compiled.vectors import Panels

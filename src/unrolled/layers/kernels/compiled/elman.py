@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function
-from unrolled.layers.kernels.compiled.rows import arrive, deliver, for_products, hand_on, hear, hear_back, last_seen
+from unrolled.layers.kernels.compiled.hearing import hear, hear_back
+from unrolled.layers.kernels.compiled.rows import arrive, deliver, for_products, hand_on, last_seen
 from unrolled.layers.kernels.compiled.scalars import ONE, F, put, tanh
 
 

@@ -67,6 +67,8 @@ def _keep(compiled: Any) -> None:
         return
     kept = compiled._cache._cache_file  # which asks for its own module's age only
     kept._source_stamp = (kept._source_stamp, SOURCE)
+    kept._load_index = _or_else(kept._load_index, dict)
+    kept._load_data = _or_else(kept._load_data, lambda: None)
     save = compiled._cache.save_overload
 
     def save_if_possible(*made: Any) -> None:
@@ -74,6 +76,18 @@ def _keep(compiled: Any) -> None:
             save(*made)
 
     compiled._cache.save_overload = save_if_possible
+
+
+def _or_else(load: Callable[..., Any], nothing: Callable[[], Any]) -> Callable[..., Any]:
+    """``load``, or ``nothing`` of a file that cannot be read: half a one, or another version's, whose class is gone."""
+
+    def load_if_possible(*told: Any) -> Any:
+        try:
+            return load(*told)
+        except Exception:  # pickle raises whatever what it finds there does
+            return nothing()
+
+    return load_if_possible
 
 
 step_function = njit(fastmath=FAST, error_model="numpy", forceinline=True)

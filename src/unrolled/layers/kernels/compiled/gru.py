@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function, step_function
+from unrolled.layers.kernels.compiled.hearing import hear, hear_back
 from unrolled.layers.kernels.compiled.rows import (
     arrive,
     deliver,
     for_products,
     hand_on,
-    hear,
-    hear_back,
     last_seen,
     rejoin,
     zone_back,

@@ -10,18 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function, step_function
+from unrolled.layers.kernels.compiled.hearing import hear, hear_back
+from unrolled.layers.kernels.compiled.norms import keep_moments, normalise, normalise_row_back
 from unrolled.layers.kernels.compiled.products import multiply
 from unrolled.layers.kernels.compiled.rows import (
     add,
     arrive,
     copy,
     deliver,
-    hear,
-    hear_back,
-    keep_moments,
     last_seen,
-    normalise,
-    normalise_row_back,
     rejoin,
     zone,
     zone_back,

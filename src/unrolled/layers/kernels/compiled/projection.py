@@ -8,8 +8,9 @@ import numpy as np
 
 from unrolled.layers.kernels.compiled import products
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function
+from unrolled.layers.kernels.compiled.norms import moments, normalise, normalise_back
 from unrolled.layers.kernels.compiled.products import multiply
-from unrolled.layers.kernels.compiled.rows import add, copy, moments, normalise, normalise_back
+from unrolled.layers.kernels.compiled.rows import add, copy
 from unrolled.layers.kernels.compiled.scalars import take
 
 
