@@ -1,4 +1,5 @@
-"""torch.export takes whole models: the graph gives the model's own numbers, for any number of rows."""
+"""torch.export takes whole models: the graph gives the model's own numbers, for any number of rows. So does the meta
+device, which gives shapes."""
 
 from importlib import resources
 
@@ -95,6 +96,21 @@ def test_a_given_target_and_a_step_of_a_search_are_exported_for_any_number_of_ro
     for order in ([0, 1, 2], [2, 0], [1, 1, 0, 2]):
         some = tuple(tensor[order] for tensor in given)
         torch.testing.assert_close(exported(*some), both(*some), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_on_the_meta_device_a_model_has_the_shapes_of_one_elsewhere(case):
+    both, (source, source_mask, target, _) = Both(build(case)), example()
+    given = (source, source_mask, target, torch.ones_like(target, dtype=torch.bool))
+    wanted = both(*given)
+    found = both.to("meta")(*(tensor.to("meta") for tensor in given))
+    assert shapes(found) == shapes(wanted)
+
+
+def shapes(tree):
+    if isinstance(tree, torch.Tensor | None):
+        return None if tree is None else tree.shape
+    return tuple(map(shapes, tree))
 
 
 def test_every_encoder_decoder_and_alignment_is_among_them():

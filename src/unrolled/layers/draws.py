@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function, forward_ad
+from torch.autograd import Function
 from torch.nn import functional
 
 from unrolled.layers.kernels import compiled
+from unrolled.layers.surroundings import traced
 
 TYPES = (torch.float32, torch.float64, torch.bfloat16)
 
@@ -75,10 +76,10 @@ class _Dropout(Function):
 
 def _ours(tensor: Tensor) -> bool:
     """Whether the compiled loops draw; tensors that are traced or batched by torch.func have no numbers to draw for."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch.jit.is_tracing():
+    if traced(tensor):
         return False
     plain = tensor.device.type == "cpu" and tensor.dtype in TYPES and type(tensor) in compiled.KINDS
-    return plain and tensor.numel() > FEW and forward_ad._current_level < 0 and _has_numbers(tensor)
+    return plain and tensor.numel() > FEW and _has_numbers(tensor)
 
 
 def _has_numbers(tensor: Tensor) -> bool:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.kernels import compiled
+from unrolled.layers.surroundings import followed
 
 FEW = 64
 """Up to how many symbols a row is gone through for them; more are found faster by sorting."""
@@ -17,7 +18,8 @@ def likeliest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Their natural-log probabilities under softmax [rows, k], in the logits' type, and their ids int64 [rows, k].
     """
     k = min(k, logits.shape[1])
-    if 0 < k <= FEW and compiled.possible(logits) and logits.dtype in (torch.float32, torch.float64):
+    numbers = compiled.possible(logits) and not followed(logits)
+    if 0 < k <= FEW and numbers and logits.dtype in (torch.float32, torch.float64):
         from unrolled.layers.kernels.compiled.arrays import array
         from unrolled.layers.kernels.compiled.likeliest import pick
 

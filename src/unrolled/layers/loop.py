@@ -12,6 +12,7 @@ from unrolled.layers.dropout import Dropout, LockedDropout
 from unrolled.layers.kernels.base import NO_EXTRAS, Extras
 from unrolled.layers.kernels.choose import extras_of, has_inner_bias, whole_kernel
 from unrolled.layers.kernels.deferred import Deferred, step_cell
+from unrolled.layers.surroundings import followed
 
 
 class Loop:
@@ -98,7 +99,7 @@ class _Held:
         if self._ready:
             return
         self._ready = True
-        if not self._deferred or not torch.is_grad_enabled() or whole_kernel(self.cell, [1]) is None:
+        if not self._deferred or not torch.is_grad_enabled() or followed(like) or whole_kernel(self.cell, [1]) is None:
             return
         dtype = product_type(like)
         bias, inner = self.cell.biases()

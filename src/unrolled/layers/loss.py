@@ -14,6 +14,7 @@ from torch.nn import functional
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels import compiled
+from unrolled.layers.surroundings import followed, without_autocast
 
 BLOCK = 1 << 17
 """Numbers that are worked on at a time: what stays in a processor's cache."""
@@ -44,7 +45,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Te
             "they must be [n, vocabulary] and [n]."
         )
     _check(smoothing)
-    if logits.device.type == "cpu":
+    if logits.device.type == "cpu" and not followed(logits):
         return _ByBlocks.apply(logits, targets, smoothing)
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return functional.cross_entropy(exact, targets, reduction="sum", label_smoothing=smoothing)
@@ -74,7 +75,10 @@ def linear_cross_entropy(
         raise UsageError(f"bias has shape {list(bias.shape)}; with this weight it must be {list(weight.shape[:1])}.")
     _check(smoothing)
     dtype = product_type(hidden)
-    with torch.autocast(hidden.device.type, enabled=False):
+    with without_autocast(hidden):
+        if followed(hidden):
+            logits = functional.linear(hidden.to(dtype), weight.to(dtype))
+            return cross_entropy(logits if bias is None else logits + bias, targets, smoothing)
         return _Linear.apply(hidden, weight, bias, targets, smoothing, dtype)
 
 

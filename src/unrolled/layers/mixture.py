@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
+from unrolled.layers.surroundings import without_autocast
 
 
 class Mixture(NamedTuple):
@@ -100,7 +101,7 @@ class MixtureDensity(nn.Module):
 
     def forward(self, h: Tensor) -> Mixture:
         """The mixture at each place of ``h`` [..., input]."""
-        with torch.autocast(h.device.type, enabled=False):
+        with without_autocast(h):
             raw = self.linear(h.to(self.linear.weight.dtype))
         weights, means, scales, slants = raw.split([self.components * times for times in (1, 2, 2, 1)], dim=-1)
         pairs = (*raw.shape[:-1], self.components, 2)

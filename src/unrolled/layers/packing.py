@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells import State
 from unrolled.layers.kernels.order import Order
+from unrolled.layers.surroundings import followed
 
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
@@ -29,7 +30,7 @@ def prefix_mask(lengths: Tensor | Sequence[int], batch: int, time: int, device: 
         raise UsageError(
             f"lengths is {found.dtype} {list(found.shape)}; it must be {batch} whole numbers, one for each row."
         )
-    wrong = ((found < 1) | (found > time)).nonzero()
+    wrong = () if followed(found) else ((found < 1) | (found > time)).nonzero()
     if len(wrong):
         row = int(wrong[0])
         raise UsageError(
@@ -47,6 +48,8 @@ def order_of_packed(packed: PackedSequence) -> Order:
 
 def check_finite(packed: PackedSequence) -> None:
     """UsageError where ``packed`` holds a number that is not finite, by the caller's number of its row."""
+    if followed(packed.data):
+        return
     if math.isfinite(packed.data.detach().sum(dtype=torch.promote_types(packed.data.dtype, torch.float32)).item()):
         return
     padded, _ = pad_packed_sequence(packed, batch_first=True)

@@ -18,6 +18,7 @@ from unrolled.layers.kernels.order import Order, order_of
 from unrolled.layers.kernels.pair import pairable, run_pair
 from unrolled.layers.kernels.plain import over_block
 from unrolled.layers.loop import Loop
+from unrolled.layers.surroundings import followed
 
 
 class Sequence(NamedTuple):
@@ -37,8 +38,8 @@ class Recurrent(nn.Module):
     A state is a flat tuple of tensors [batch, size]: layer by layer, in each the forward and then the backward
     direction, in each the cell's own tensors (``h`` first). ``initial``: it starts at zeros, or at vectors that are
     learned (from zeros on). What a row gets never depends on its neighbours or on its padding. ``path`` forces a way of
-    running (see kernels/choose.py); None, the default, chooses the fastest. torch.export follows a plain loop over the
-    padded block, for one number of steps.
+    running (see kernels/choose.py); None, the default, chooses the fastest. torch.export and torch.jit.trace follow a
+    plain loop over the padded block, for one number of steps; torch.func and the meta device take it too.
 
     To go on where the last piece of the same rows ended (truncated backpropagation through time), give each piece
     what `carry` makes of the state before.
@@ -138,7 +139,7 @@ class Recurrent(nn.Module):
         check_type(x, self._weight)
         if state is not None:
             check_state(state, self.state_sizes, x.shape[0], "Recurrent", self._weight)
-        if torch.compiler.is_exporting():
+        if torch.compiler.is_exporting() or followed(x):
             return self._traced(x, mask, self.initial(x.shape[0], x) if state is None else state)
         order = order_of(mask, x)
         if joinable(self._cells(0), x, order, self.path):  # whose layers pack by themselves
@@ -193,10 +194,11 @@ class Recurrent(nn.Module):
             return run_layer(cells, x, order, firsts, lies)
         if pairable(cells, x, order, self.path):
             return run_pair(cells, x, order, firsts)
+        turn = (lambda rows: rows.index_select(0, order.turned)) if followed(x) else order.turn
         for direction, (cell, first) in enumerate(zip(cells, firsts, strict=True)):
-            given = order.turn(x) if direction else x
+            given = turn(x) if direction else x
             output, end = run(cell, given, order, first, self.path)
-            outputs.append(order.turn(output) if direction else output)
+            outputs.append(turn(output) if direction else output)
             ends.extend(end)
         return torch.cat(outputs, 1) if len(outputs) == 2 else outputs[0], ends
 

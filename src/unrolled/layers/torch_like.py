@@ -16,6 +16,7 @@ from unrolled.layers.cells import Cell, State
 from unrolled.layers.cells.checks import check_like, check_type, whole
 from unrolled.layers.packing import check_finite, moved, order_of_packed, prefix_mask
 from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.surroundings import autocast_on
 from unrolled.layers.weights.torch_layout import rename_torch
 
 Lengths = Tensor | Several[int]
@@ -134,7 +135,7 @@ class TorchLike(nn.Module):
         own = self._weight.dtype
         if not given.is_floating_point():
             raise UsageError(f"input of {name} is {given.dtype}; it must be {own}. Embed ids first.")
-        if given.dtype is not own and not torch.is_autocast_enabled(given.device.type):
+        if given.dtype is not own and not autocast_on(given):
             raise UsageError(f"input of {name} is {given.dtype}, its weights are {own}; make them alike.")
 
     def _mask(self, given: Tensor, mask: Tensor | None, lengths: Lengths | None) -> Tensor | None:

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Registry
+from unrolled.layers.surroundings import traced
 from unrolled.models.ranges import Count
 
 Norm = Literal["group", "batch", "none"]
@@ -77,7 +78,7 @@ class Convolutional(Grid):
         self.output_size, self.stride = sizes[-1], prod(steps)
 
     def forward(self, pixels: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        whole = not torch.compiler.is_compiling() and bool(mask.all())
+        whole = not traced(pixels) and bool(mask.all())
         x = pixels if whole else pixels.masked_fill(~mask.unsqueeze(1), 0.0)
         for stage in cast("list[_Stage]", self.stages):
             x, mask = stage(x, mask, whole)

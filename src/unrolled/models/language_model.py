@@ -12,6 +12,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding, State
 from unrolled.layers.draws import kept
+from unrolled.layers.surroundings import real_places
 from unrolled.models.histories import HISTORIES
 from unrolled.models.ranges import Count, Share
 from unrolled.models.said import Stepped
@@ -104,7 +105,7 @@ class LanguageModel(nn.Module):
         """Read ``ids`` int64 [batch, time] on from ``state``."""
         output, after = self.history(self._embed(ids), mask, state)
         dropped = self.dropout(output)
-        places = mask.flatten().nonzero().squeeze(1)
+        places = real_places(mask)
         hidden = dropped.flatten(0, 1).index_select(0, places)
         return Read(hidden, after, self._penalty(output, hidden, mask))
 

@@ -14,6 +14,7 @@ from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels import steps
 from unrolled.layers.kernels.tiled import TiledWeight
 from unrolled.layers.loss import ROUND, linear_cross_entropy
+from unrolled.layers.surroundings import traced
 
 
 class Output(nn.Module):
@@ -49,7 +50,7 @@ class Output(nn.Module):
         if isinstance(self.weight, TiledWeight):
             made = steps.product((hidden,), self.weight, self.bias, apart=True)
             return self.weight.rows(hidden, self.bias) if made is None else made
-        plain = product_type(hidden) is not torch.bfloat16 or torch.compiler.is_compiling()
+        plain = product_type(hidden) is not torch.bfloat16 or traced(hidden)
         if plain or len(hidden) % ROUND == 0:
             return functional.linear(hidden, self.weight, self.bias)
         rows = len(hidden)

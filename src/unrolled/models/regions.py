@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.base.registry import Part
+from unrolled.layers.surroundings import traced
 from unrolled.models.contextual import Looked
 from unrolled.models.fronts import FRONTS, Front
 from unrolled.models.grids import GRIDS
@@ -79,7 +80,7 @@ class ImageFront(Front):
 
 def _in_rows(vectors: Tensor, real: Tensor) -> Looked:
     """``vectors`` [batch, places, size] with the real places of each row moved to its front, in their order."""
-    if torch.compiler.is_compiling() or bool(real.all()):
+    if traced(vectors) or bool(real.all()):
         return Looked(vectors, real)
     order = real.logical_not().to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(dim=1).max())]
     mask = real.gather(1, order)

@@ -11,6 +11,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import Dropout, Embedding, Memory, State, cross_entropy
 from unrolled.layers.attention.coverage import coverage_loss as looked_twice
+from unrolled.layers.surroundings import real_places
 from unrolled.models.alignments import ALIGNMENTS, Alignment, Say
 from unrolled.models.bridge import BRIDGES
 from unrolled.models.contextual import Looked
@@ -246,7 +247,7 @@ class Writing(nn.Module, ABC):
             fed = self._mix_in_own(fed, state, sampling)
         _, moving, _ = self._split(state)
         outputs, looked = self.decoder(self.read_target(fed), moving)
-        outputs, places = self.dropout(outputs), target_mask[:, 1:].flatten().nonzero().squeeze(1)
+        outputs, places = self.dropout(outputs), real_places(target_mask[:, 1:])
         if self.alignment is None:
             chosen = outputs.flatten(0, 1).index_select(0, places)
             return Seen(chosen, places, self._on_source(looked, state), state)

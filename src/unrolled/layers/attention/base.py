@@ -17,6 +17,7 @@ from unrolled.layers.attention.normalisers import NORMALISERS, NormaliserPart, S
 from unrolled.layers.attention.reach import REACHES, Global, ReachPart
 from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels import steps
+from unrolled.layers.surroundings import autocast_on, traced
 
 
 class Attention(nn.Module, abc.ABC):
@@ -105,7 +106,7 @@ class Attention(nn.Module, abc.ABC):
                 f"mask of the attention {type(self).__name__} is {mask.dtype} {list(mask.shape)}; "
                 f"it must be torch.bool {list(encoded.shape[:2])}, True = real."
             )
-        if not torch.compiler.is_compiling():
+        if not traced(encoded):
             if encoded.device.type == "cpu":  # elsewhere to look is to wait
                 self._refuse_infinite("encoded", encoded, ", at padding too")  # read with weight 0: 0 · ∞ is no number
             if given is not None:
@@ -163,7 +164,7 @@ class Attention(nn.Module, abc.ABC):
                 f"[{memory.mask.shape[0]}, {self.query_size}] or [{memory.mask.shape[0]}, time, {self.query_size}]."
             )
         self._check_kind(query, memory)
-        if query.device.type == "cpu" and not torch.compiler.is_compiling():
+        if query.device.type == "cpu" and not traced(query):
             self._refuse_infinite("query", query, "")
         if state is None:
             state = self.initial(memory) if self._states else ()
@@ -243,7 +244,7 @@ class Attention(nn.Module, abc.ABC):
     def _check_type(self, name: str, given: Tensor, like: torch.dtype) -> None:
         """UsageError where ``given`` has neither the type of the weights nor, where there are none, ``like``."""
         own = next((weight.dtype for weight in self.parameters()), like)
-        if given.dtype is not own and not torch.is_autocast_enabled(given.device.type):
+        if given.dtype is not own and not autocast_on(given):
             raise UsageError(
                 f"{name} of the attention {type(self).__name__} is {given.dtype}; it must be {own}. Convert it, or run "
                 "under torch.autocast."

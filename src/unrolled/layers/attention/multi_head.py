@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -13,6 +15,7 @@ from unrolled.layers.attention.memory import Memory
 from unrolled.layers.attention.normalisers import NormaliserPart, Softmax
 from unrolled.layers.attention.reach import Causal, Global, ReachPart
 from unrolled.layers.draws import dropout
+from unrolled.layers.surroundings import without_autocast
 
 
 @ATTENTIONS.register("multi_head")
@@ -91,9 +94,9 @@ class MultiHead(Attention):
         operation is five times slower in bfloat16.
         """
         parts = [self._split(self.query(query)), self._split(keys), self._split(values)]
-        device, half = query.device.type, parts[0].dtype.itemsize < 4
-        wide = device == "cpu" and half and torch.is_grad_enabled()
-        with torch.autocast(device, enabled=torch.is_autocast_enabled(device) and not wide):
+        half = parts[0].dtype.itemsize < 4
+        wide = query.device.type == "cpu" and half and torch.is_grad_enabled()
+        with without_autocast(query) if wide else nullcontext():
             queries, keys, values = (part.float() for part in parts) if wide else parts
             rate = self.dropout if self.training else 0.0
             read = functional.scaled_dot_product_attention(queries, keys, values, mask, rate, causal)

@@ -9,6 +9,7 @@ from unrolled.base.errors import UsageError
 from unrolled.layers.attention.memory import Attended, Memory
 from unrolled.layers.attention.multi_head import MultiHead
 from unrolled.layers.cells.checks import State
+from unrolled.layers.surroundings import traced
 
 
 class SelfAttention(nn.Module):
@@ -59,7 +60,7 @@ class SelfAttention(nn.Module):
 
     def _remember(self, x: Tensor, mask: Tensor | None) -> Memory:
         memory = self.attention.remember(x, mask)
-        if self.causal and mask is not None and not torch.compiler.is_compiling():
+        if self.causal and mask is not None and not traced(x):
             turned = (mask[:, 1:] & ~mask[:, :-1]).any(1).nonzero().flatten().tolist()
             if turned:
                 raise UsageError(

@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
+from unrolled.layers.surroundings import followed
+
 
 def sparsemax(scores: Tensor) -> Tensor:
     """The point of the simplex nearest to the scores: α_j = max(e_j - τ, 0), τ such that Σ_j α_j = 1.
 
     Over the last axis. Martins & Astudillo 2016 (arXiv:1602.02068, algorithm 1). A score of -∞ gets 0.
     """
-    return _Sparsemax.apply(scores)
+    return _sparsemax(scores) if followed(scores) else _Sparsemax.apply(scores)
 
 
 def entmax15(scores: Tensor) -> Tensor:
@@ -22,7 +24,7 @@ def entmax15(scores: Tensor) -> Tensor:
 
     Over the last axis. Peters, Niculae & Martins 2019 (arXiv:1905.05702, algorithm 2). A score of -∞ gets 0.
     """
-    return _Entmax15.apply(scores)
+    return _entmax15(scores) if followed(scores) else _Entmax15.apply(scores)
 
 
 def _below_zero(scores: Tensor) -> Tensor:
@@ -34,15 +36,30 @@ def _counts(scores: Tensor) -> Tensor:
     return torch.arange(1, scores.shape[-1] + 1, dtype=scores.dtype, device=scores.device)
 
 
+def _sparsemax(scores: Tensor) -> Tensor:
+    scores = _below_zero(scores)
+    ordered = scores.sort(dim=-1, descending=True).values
+    sums = ordered.cumsum(-1)
+    size = (1 + _counts(scores) * ordered > sums).sum(-1, keepdim=True)
+    threshold = (sums.gather(-1, size - 1) - 1) / size
+    return (scores - threshold).clamp(min=0)
+
+
+def _entmax15(scores: Tensor) -> Tensor:
+    scores = _below_zero(scores / 2)
+    ordered = scores.sort(dim=-1, descending=True).values
+    counts = _counts(scores)
+    mean = ordered.cumsum(-1) / counts
+    spread = ordered.square().cumsum(-1) - counts * mean.square()
+    thresholds = mean - ((1 - spread) / counts).clamp(min=0).sqrt()
+    kept = scores >= ordered.gather(-1, (thresholds <= ordered).sum(-1, keepdim=True) - 1)
+    return (scores - _threshold(scores, kept)).clamp(min=0).square()
+
+
 class _Sparsemax(Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor) -> Tensor:
-        scores = _below_zero(scores)
-        ordered = scores.sort(dim=-1, descending=True).values
-        sums = ordered.cumsum(-1)
-        size = (1 + _counts(scores) * ordered > sums).sum(-1, keepdim=True)
-        threshold = (sums.gather(-1, size - 1) - 1) / size
-        weights = (scores - threshold).clamp(min=0)
+        weights = _sparsemax(scores)
         ctx.save_for_backward(weights)
         return weights
 
@@ -59,14 +76,7 @@ class _Sparsemax(Function):
 class _Entmax15(Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor) -> Tensor:
-        scores = _below_zero(scores / 2)
-        ordered = scores.sort(dim=-1, descending=True).values
-        counts = _counts(scores)
-        mean = ordered.cumsum(-1) / counts
-        spread = ordered.square().cumsum(-1) - counts * mean.square()
-        thresholds = mean - ((1 - spread) / counts).clamp(min=0).sqrt()
-        kept = scores >= ordered.gather(-1, (thresholds <= ordered).sum(-1, keepdim=True) - 1)
-        weights = (scores - _threshold(scores, kept)).clamp(min=0).square()
+        weights = _entmax15(scores)
         ctx.save_for_backward(weights)
         return weights
 

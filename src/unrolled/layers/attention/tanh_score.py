@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
+from unrolled.layers.surroundings import autocast_on, traced, without_autocast
+
 BLOCK = 2**17
 """Numbers of the hidden layer that a processor is given at once: half a megabyte in float32, what it keeps near."""
 
@@ -20,12 +22,12 @@ def tanh_score(asked: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
     product that reads it. The hidden layer [batch, time, source, hidden] is made in blocks, a few rows of one step, all
     in the same memory, and made again on the way back.
     """
-    if torch.is_autocast_enabled(asked.device.type):
-        with torch.autocast(asked.device.type, enabled=False):
+    if autocast_on(asked):
+        with without_autocast(asked):
             return tanh_score(asked, keys, vector)
     wide = torch.promote_types(torch.promote_types(asked.dtype, keys.dtype), torch.float32)
     asked, keys, vector = asked.to(wide), keys.to(wide), vector.to(wide)
-    if torch.compiler.is_compiling() or (asked.shape[1] == 1 and not torch.is_grad_enabled()):
+    if traced(asked) or (asked.shape[1] == 1 and not torch.is_grad_enabled()):
         return (asked.unsqueeze(2) + keys.unsqueeze(1)).tanh() @ vector
     return _TanhScore.apply(asked, keys, vector)
 
@@ -57,7 +59,7 @@ class _TanhScore(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """With s = tanh²:  v̇ = Σ_ij ė_ij tanh_ij,  ȧ_i = v * Σ_j ė_ij (1 - s_ij),  k̇_j = v * Σ_i ė_ij (1 - s_ij)."""
         asked, keys, vector = ctx.saved_tensors
-        with torch.autocast(asked.device.type, enabled=False):
+        with without_autocast(asked):
             of_vector = torch.zeros_like(vector)
             of_asked = gradient.sum(2, keepdim=True).repeat(1, 1, len(vector))
             of_keys = gradient.sum(1).unsqueeze(2).repeat(1, 1, len(vector))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from unrolled.base.errors import UsageError
+from unrolled.layers.surroundings import autocast_on, traced
 
 State = tuple[Tensor, ...]
 """The tensors of a state, each [batch, size]; the first is the cell's output h."""
@@ -20,9 +21,8 @@ def whole(size: object) -> bool:
 
 def product_type(x: Tensor) -> torch.dtype:
     """The type of matrix products with ``x``: autocast's where it is on (float64 is left alone), else x's own."""
-    device = x.device.type
-    if x.dtype is not torch.float64 and torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
+    if x.dtype is not torch.float64 and autocast_on(x):
+        return torch.get_autocast_dtype(x.device.type)
     return x.dtype
 
 
@@ -60,13 +60,13 @@ def check_state(state: State, sizes: tuple[int, ...], batch: int, whose: str, we
 
 def check_like(tensor: Tensor, weight: Tensor, what: str) -> None:
     """UsageError where the state's ``tensor`` has another type or device than ``weight``, or holds no numbers."""
-    mixed = tensor.is_floating_point() and torch.is_autocast_enabled(weight.device.type)
+    mixed = tensor.is_floating_point() and autocast_on(weight)
     if tensor.dtype is not weight.dtype and not mixed:
         raise UsageError(f"{what} is {tensor.dtype}, the weights are {weight.dtype}. Convert it.")
     if tensor.device != weight.device:
         raise UsageError(f"{what} is on {tensor.device}, the weights are on {weight.device}. Move it.")
-    if tensor.device.type != "cpu" or torch.compiler.is_compiling():  # to look is to wait, or cannot be traced
-        return
+    if tensor.device.type != "cpu" or traced(tensor):
+        return  # to look is to wait, or cannot be traced
     if not math.isfinite(tensor.detach().sum(dtype=torch.promote_types(tensor.dtype, torch.float32)).item()):
         found = (~tensor.isfinite()).nonzero()
         if len(found):  # else only the sum ran over

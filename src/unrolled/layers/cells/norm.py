@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from unrolled.layers.surroundings import without_autocast
+
 EPSILON = 1e-5
 """Added to the variance, as everywhere."""
 
@@ -18,7 +20,7 @@ def normalise(x: Tensor, gain: Tensor, shift: Tensor | None = None) -> Tensor:
     ``x`` [..., size], ``gain`` and ``shift`` [size]; the result has x's type, its statistics are float32 or wider.
     """
     work = torch.promote_types(x.dtype, torch.float32)
-    with torch.autocast(x.device.type, enabled=False):
+    with without_autocast(x):
         shift = None if shift is None else shift.to(work)
         return functional.layer_norm(x.to(work), x.shape[-1:], gain.to(work), shift, EPSILON).to(x.dtype)
 

@@ -19,6 +19,7 @@ from unrolled.layers.kernels.lstm import LSTMKernel
 from unrolled.layers.kernels.order import Order
 from unrolled.layers.kernels.plain import plain
 from unrolled.layers.kernels.tiled import TiledWeight
+from unrolled.layers.surroundings import followed
 
 Path = Literal["plain", "whole", "compiled", "launched", "padded", "packed"]
 
@@ -29,10 +30,10 @@ def choose(cell: Cell, x: Tensor, order: Order) -> Path:
     ``packed``: cuDNN. ``padded``: oneDNN's LSTM, where there is no padding and our loop has no tiles. ``compiled``: our
     own loop with a hand-written backward, for every cell and option, as machine code. ``launched``: the same in Triton,
     for most of the cells that cuDNN lacks. ``whole``: the same loop as calls of torch, on other devices and where torch
-    brings no product that compiled code could call. ``plain``: the loop as written, for a cell of someone's own. No
-    choice hangs on a number of the input but its lengths.
+    brings no product that compiled code could call. ``plain``: the loop as written, for a cell of someone's own and
+    where torch has to see each operation (`followed`). No choice hangs on a number of the input but its lengths.
     """
-    if type(cell) not in WITH_KERNEL:
+    if type(cell) not in WITH_KERNEL or followed(x):
         return "plain"
     dtype = product_type(x)
     if x.is_cuda and fusable(cell) and dtype is not torch.float64 and torch.backends.cudnn.is_available():

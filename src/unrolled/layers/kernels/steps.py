@@ -12,11 +12,13 @@ from torch import Tensor
 
 from unrolled.layers.kernels.compiled import product_found
 from unrolled.layers.kernels.tiled import TiledWeight
+from unrolled.layers.surroundings import followed
 
 
 def plain(*tensors: Tensor) -> bool:
     """Whether compiled code may work on them: in inference mode, float32 on a processor, their numbers side by side."""
-    return torch.is_inference_mode_enabled() and all(map(_whole, tensors)) and product_found(torch.float32)
+    whole = torch.is_inference_mode_enabled() and all(map(_whole, tensors)) and product_found(torch.float32)
+    return whole and not followed(tensors[0])
 
 
 def _whole(tensor: Tensor) -> bool:

@@ -12,6 +12,7 @@ from unrolled.base.registry import Part
 from unrolled.layers import ATTENTIONS, CELLS, Cell, Memory, Recurrent, State
 from unrolled.layers.kernels.choose import product_type
 from unrolled.layers.kernels.deferred import Deferred
+from unrolled.layers.surroundings import traced
 from unrolled.models.decoders.base import DECODERS, Decoded, Decoder, Unrolled, output_size
 from unrolled.models.decoders.readout import Readout
 from unrolled.models.encoders import Encoded
@@ -76,7 +77,7 @@ class QueryAfter(Decoder):
 
     def forward(self, embedded: Tensor, state: State) -> Unrolled:
         memory, looking, fed, moving = self._split(state)
-        if fed and not torch.compiler.is_compiling() and self._by_hand():
+        if fed and not traced(embedded) and self._by_hand():
             cell = cast(Cell, self.recurrent.cells[0])
             walked = advance_and_attend(
                 cell, self.attention, self.readout.mix, embedded.transpose(0, 1), memory, fed[0], moving
@@ -91,10 +92,10 @@ class QueryAfter(Decoder):
     def _feed(self, embedded: Tensor, state: State) -> Unrolled:
         memory, looking, (fed,), moving = self._split(state)
         lowest = cast(Cell, self.recurrent.cells[0])
-        traced = torch.compiler.is_compiling()
-        loop, mix = self.recurrent.loop(deferred=not traced), None if traced else self._hold(self.readout.mix.weight)
+        held = not traced(embedded)
+        loop, mix = self.recurrent.loop(deferred=held), self._hold(self.readout.mix.weight) if held else None
         of_symbol, of_output = lowest.input_weight.split((self.embedding_size, self.output_size), dim=1)
-        feed = None if lowest.layer_norm or traced else self._hold(of_output)
+        feed = self._hold(of_output) if held and not lowest.layer_norm else None
         given = embedded if feed is None else functional.linear(embedded, of_symbol, lowest.biases()[0])
         outputs, weights = [], []
         for now in given.unbind(1):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unrolled.base.errors import UsageError
 from unrolled.base.registry import Registry
 from unrolled.layers import State
+from unrolled.layers.surroundings import autocast_on, traced
 from unrolled.models.layout import Layout
 
 
@@ -58,7 +59,7 @@ class Encoder(nn.Module, ABC):
                 "True = real."
             )
         own = next(chain(self.parameters(), self.buffers())).dtype
-        if embedded.dtype is not own and not torch.is_autocast_enabled(embedded.device.type):
+        if embedded.dtype is not own and not autocast_on(embedded):
             raise UsageError(f"embedded of {name} is {embedded.dtype}, its weights are {own}; make them alike.")
         return self.encode(embedded, mask) if places is None else self.encode_at(embedded, mask, places)
 
@@ -77,7 +78,7 @@ ENCODERS: Registry[Encoder] = Registry("encoder")
 def averaged(output: Tensor, mask: Tensor) -> Encoded:
     """``output`` [batch, source, memory], padding set to 0, with its mean over real positions as state and summary."""
     lengths = mask.sum(dim=1, keepdim=True)
-    if not torch.compiler.is_compiling():  # torch.export may not look at a mask's numbers
+    if not traced(output):  # who traces may not look at a mask's numbers
         empty = (lengths == 0).nonzero()[:, 0].tolist()
         if empty:
             raise UsageError(f"the source of row {empty[0]} has no real position; leave empty rows out.")

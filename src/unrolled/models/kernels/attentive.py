@@ -17,6 +17,7 @@ from unrolled.layers.kernels.choose import kernel_for
 from unrolled.layers.kernels.gradients import weight_gradient
 from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.loop import Loop
+from unrolled.layers.surroundings import traced, without_autocast
 from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
@@ -38,7 +39,7 @@ def attend_and_advance(
     derivatives written by hand the whole sequence is one operation, its products in autocast's type, its sums and
     activations in float32 or wider; otherwise the plain loop runs. Both give the same values and gradients.
     """
-    if torch.compiler.is_compiling():
+    if traced(embedded):
         return step_by_step(cell, attention, embedded, memory, state, looking)
     steps, rows = embedded.shape[:2]
     if isinstance(attention, Gated):
@@ -49,7 +50,7 @@ def attend_and_advance(
     product = product_type(cell.input_weight)
     sums = torch.promote_types(product, torch.float32)
     projected, of_context = _split_product(cell, attention, embedded)
-    with torch.autocast(embedded.device.type, enabled=False):
+    with without_autocast(embedded):
         given = _Given(
             projected,
             cell.hidden_weight.to(product),
@@ -168,7 +169,7 @@ class _Loop(Function):
         kernel, look = ctx.kernel, ctx.look
         outputs, *_ = ctx.saved_tensors
         sums = look.looking.weights.dtype
-        with torch.autocast(outputs.device.type, enabled=False):
+        with without_autocast(outputs):
             read = torch.zeros_like(look.contexts) if of_contexts is None else of_contexts
             look.ready(read.to(sums, copy=True), of_weights)
             said = None if of_outputs is None else of_outputs.flatten(0, 1)

@@ -16,6 +16,7 @@ from unrolled.layers.kernels.choose import kernel_for
 from unrolled.layers.kernels.gradients import weight_gradient
 from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.kernels.steps import put_tanh
+from unrolled.layers.surroundings import without_autocast
 from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned
 
@@ -49,7 +50,7 @@ def advance_and_attend(
     sums = torch.promote_types(product, torch.float32)
     of_symbol, of_fed = cell.input_weight.split((embedded.shape[2], mix.out_features), dim=1)
     projected = functional.linear(embedded, of_symbol, cell.biases()[0])
-    with torch.autocast(embedded.device.type, enabled=False):
+    with without_autocast(embedded):
         given = _Given(
             projected,
             cell.hidden_weight.to(product),
@@ -168,7 +169,7 @@ class _Loop(Function):
     def backward(ctx: Any, of_outputs: Tensor | None, of_weights: Tensor | None) -> tuple[Tensor | None, ...]:
         kernel, feed, output = ctx.kernel, ctx.feed, ctx.output
         check_unchanged(ctx)
-        with torch.autocast(output.device.type, enabled=False):
+        with without_autocast(output):
             said = torch.zeros_like(feed.outputs) if of_outputs is None else of_outputs
             feed.ready(said.to(feed.outputs.dtype, copy=True), of_weights)
             given = torch.zeros_like(output)
