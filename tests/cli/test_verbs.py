@@ -213,13 +213,20 @@ def test_a_replaced_unknown_keeps_its_space(trained):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--temperature", 2), "temperature 2.0 was given, and only the search 'sampling' reads it"),
-        (("--top-k", 3), "top_k 3 was given, and only the search 'sampling' reads it"),
-        (("--seed", 3), "seed 3 was given, and only the search 'sampling' reads it"),
-        (("--search", "argmax", "--beam", 4), "beam 4 was given, and only the search 'beam' reads it"),
+        (("--temperature", 2), "--temperature 2.0 was given, and only the search 'sampling' reads it"),
+        (("--top-k", 3), "--top-k 3 was given, and only the search 'sampling' reads it"),
+        (("--seed", 3), "--seed 3 was given, and only the search 'sampling' reads it"),
+        (("--search", "argmax", "--beam", 4), "Give --search beam, or leave --beam out."),
+        (("--beam", 1, "--nbest", 5), "--nbest 5 needs --beam 5 or more, and --beam 1 was given. Give --beam 5"),
+        (("--nbest", 5), "--nbest 5 needs --beam 5 or more, and the saved search has a beam of 2. Give --beam 5"),
+        (
+            ("--search", "argmax", "--nbest", 5),
+            "--search argmax finds one output a line. Give --search beam with --beam 5",
+        ),
+        (("--nbest", 5, "--top-k", 3), "--top-k 3 was given, and only the search 'sampling' reads it"),
     ],
 )
-def test_what_a_search_does_not_read_is_refused(trained, run, tmp_path, flags, said):
+def test_what_a_search_does_not_read_or_find_is_refused(trained, run, tmp_path, flags, said):
     result = run("predict", trained.folder, lines_file(tmp_path, "one\n"), *flags)
     assert result.code == 2 and said in result.err and result.out == ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -15,6 +14,7 @@ from unrolled.base.registry import Part as Measure
 from unrolled.data.parts import Part
 from unrolled.pipeline import translator_tables as tables
 from unrolled.pipeline.model import Evaluated, Model, Shown, Tested
+from unrolled.pipeline.searched import searched
 from unrolled.pipeline.written_lines import Output, rounds
 from unrolled.search import Ensemble, SearchSettings, Unlent
 from unrolled.tasks.judging import Grouping, Judged, checked, scored
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from unrolled.tasks.scores import Score
     from unrolled.text.base import Text
     from unrolled.text.writing import Sides
-
-READ_BY = {"beam": "beam", "temperature": "sampling", "top_k": "sampling", "top_p": "sampling", "seed": "sampling"}
-"""Settings of a search that one kind of it alone reads."""
 
 
 class Writer(Model):
@@ -163,23 +160,10 @@ class Writer(Model):
 
         UsageError for a change that the search would not read.
         """
-        changed = dict(changes or {})
+        given = dict(changes or {})
         if beam is not None:
-            arguments.count("predict", "beam", beam)
-            changed |= {"beam": beam, "kind": changed.get("kind", "beam" if beam > 1 else "argmax")}
-        if changed.get("kind") == "argmax" or "beam" in changed:
-            changed.setdefault("nbest", 1)
-        if changed.get("nbest", 1) > 1 and changed.get("kind", self.search.kind) == "argmax" and "kind" not in changed:
-            changed["kind"] = "beam"
-        search = replace(self.search, **changed)
-        for name in changed:
-            reader = READ_BY.get(name, search.kind)
-            if reader != search.kind and not (name == "beam" and changed[name] == 1):
-                raise UsageError(
-                    f"predict: {name} {changed[name]} was given, and only the search '{reader}' reads it; this one is "
-                    f"'{search.kind}'. Add --search {reader}, or leave it out."
-                )
-        return search
+            given["beam"] = arguments.count("predict", "beam", beam)
+        return searched(self.search, given)
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
