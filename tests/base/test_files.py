@@ -23,6 +23,18 @@ def test_a_file_is_there_whole(tmp_path):
         write_beside(path / "b", b"")
 
 
+def test_folders_that_were_made_for_a_file_are_gone_where_it_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+
+    def full(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UnrolledError, match=r"new/deep/a\.svg: cannot be written \(No space left on device\)"):
+        write_beside(tmp_path / "there" / "new" / "deep" / "a.svg", b"one")
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
 def gone():
     """The number of a process that was and is no more."""
     child = subprocess.Popen([sys.executable, "-c", ""])

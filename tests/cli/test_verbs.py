@@ -5,6 +5,10 @@ import math
 
 import numpy as np
 import pytest
+import torch
+
+import unrolled
+from unrolled.base.protocol import END
 
 
 def lines_file(tmp_path, text):
@@ -124,6 +128,25 @@ def test_explain_finds_the_diagonal_and_says_how_far_to_trust_it(trained, run):
     assert 0 <= found["faithfulness"]["top_agreement"]["value"] <= 1
     given = json.loads(run("explain", trained.folder, "one red cat", "--target", "chat un", "--json").out)
     assert given["target"]["words"] == ["chat", "un"]
+
+
+def test_explain_of_an_output_without_words_says_so(trained, run, tmp_path):
+    model = unrolled.load(trained.folder)
+    with torch.no_grad():
+        model.network.output.bias[END] += 100
+    model.save(tmp_path / "silent")
+    for suffix in ("svg", "png", "html", "json"):
+        result = run("explain", tmp_path / "silent", "one red cat", "--to", tmp_path / f"picture.{suffix}")
+        assert result.code == 0 and (tmp_path / f"picture.{suffix}").stat().st_size > 200
+        assert "the model writes nothing here, so there is little to show. Another output: --target" in result.err
+    shown = json.loads(run("explain", tmp_path / "silent", "one red cat", "--json").out)
+    assert shown["target"]["words"] == [] and len(shown["end_row"]) == 3 and shown["faithfulness"] is None
+    assert "nothing" not in run("explain", tmp_path / "silent", "one red cat", "--target", "un").err
+
+
+def test_an_option_of_another_task_is_refused_by_the_name_that_it_has(trained, run):
+    result = run("explain", trained.folder, "one", "--method", "pca")
+    assert result.code == 2 and "It takes: --target, --features, --no-trust." in result.err
 
 
 def test_evaluate_with_gold_links_and_compare(trained, run, tmp_path):

@@ -5,11 +5,13 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 import typer
 from PIL import Image, ImageDraw
 
 import unrolled
 from unrolled.base.errors import DataError, SettingsError, UsageError
+from unrolled.base.protocol import END
 from unrolled.cli.check import check
 from unrolled.tasks.captions import Captions, paired
 from unrolled.workshop.sources import Sources, part_of
@@ -112,6 +114,16 @@ def test_an_explanation_is_drawn_and_erasing_says_how_far_to_trust_it(model, dat
     for ending in ("svg", "png", "html", "json"):
         assert one.to(tmp_path / f"x.{ending}").stat().st_size > 500
     assert json.loads((tmp_path / "x.json").read_text())["words"][0]["word"] == one.words[0]
+
+
+def test_a_caption_without_words_is_shown_as_the_image(model, data, run, tmp_path):
+    silent = unrolled.load(data / "model")
+    with torch.no_grad():
+        silent.network.output.bias[END] += 100
+    silent.save(tmp_path / "silent")
+    result = run("explain", tmp_path / "silent", data / "test/img/0.png", "--to", tmp_path / "picture.png")
+    assert result.code == 0 and (tmp_path / "picture.png").stat().st_size > 500
+    assert "the model writes nothing here" in result.err
 
 
 def test_forced_words_have_the_probabilities_of_a_search(model, data):

@@ -5,9 +5,11 @@ import wave
 
 import numpy as np
 import pytest
+import torch
 
 import unrolled
 from unrolled.base.errors import DataError, MissingPartError, UsageError
+from unrolled.base.protocol import END
 from unrolled.pipeline import Transcriber
 
 pytest.importorskip("soundfile", reason="soundfile is not installed: pip install 'unrolled[audio]'")
@@ -117,6 +119,16 @@ def test_letters_are_heard_one_after_the_other(model, data, tmp_path):
     assert np.allclose(one.log_probs, scored.log_probs[:3], atol=1e-5)
     with pytest.raises(DataError, match="explain: the target is empty"):
         model.explain(samples, "")
+
+
+def test_a_recording_in_which_nothing_is_said_is_shown_without_rows(model, data, run, tmp_path):
+    silent = unrolled.load(data.parent / "model")
+    with torch.no_grad():
+        silent.network.output.bias[END] += 100
+    silent.save(tmp_path / "silent")
+    result = run("explain", tmp_path / "silent", data.parent / "clips/0.wav", "--to", tmp_path / "picture.png")
+    assert result.code == 0 and (tmp_path / "picture.png").stat().st_size > 500
+    assert "the model writes nothing here" in result.err
 
 
 def test_the_number_about_the_picture_is_what_taking_out_costs(model, monkeypatch):

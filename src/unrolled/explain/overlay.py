@@ -147,7 +147,7 @@ def _figure(one: Overlay) -> Figure:
     height, width = one.pixels.shape[:2]
     shown = min(len(one.words), MOST)
     across = max(1, min(shown, 5, round(5 * (height / width) ** 0.7)))
-    down = -(-shown // across)
+    down = max(1, -(-shown // across))
     panel = min(8 / across, 3.0) if width <= 3 * height else 8 / across
     high = max(0.35, panel * height / width)
     notes = _notes(one, shown)
@@ -157,18 +157,24 @@ def _figure(one: Overlay) -> Figure:
         axes.set_axis_off()
         if place < shown:
             _panel(one, place, axes)
+        elif not shown:
+            _image(one, axes)
     _write_notes(figure, notes)
     return figure
+
+
+def _image(one: Overlay, axes: Axes) -> None:
+    height, width = one.pixels.shape[:2]
+    image = np.repeat(one.pixels, 3, axis=2) if one.pixels.shape[2] == 1 else one.pixels
+    axes.imshow(image, extent=(0, width, height, 0), interpolation="nearest")
 
 
 def _panel(one: Overlay, place: int, axes: Axes) -> None:
     """The image, the heat over it, the middle of the heat as a cross, and the box that is known."""
     from matplotlib.patches import Rectangle
 
-    height, width = one.pixels.shape[:2]
-    grey = one.pixels.shape[2] == 1
-    image = np.repeat(one.pixels, 3, axis=2) if grey else one.pixels
-    axes.imshow(image, extent=(0, width, height, 0), interpolation="nearest")
+    (height, width), grey = one.pixels.shape[:2], one.pixels.shape[2] == 1
+    _image(one, axes)
     own = one.weights[place] if one.answer is not None else one.weights  # panels of a label show different things
     share = one.weights[place] / max(float(own.max()), 1e-9)
     rows, columns = share.shape

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unrolled.base.errors import DataError, UsageError
+from unrolled.base.errors import UsageError
 from unrolled.data.parts import Part
 from unrolled.pipeline.captioner_tables import boxes_of, inside_boxes
 from unrolled.pipeline.describing import Describer
@@ -71,7 +71,11 @@ class Captioner(Describer):
         else:
             check_line(arguments.text("explain", "target", target), "target")
             one = replace(self.align([pixels], [target])[0], source_text=name)
-        return replace(one, faithfulness=trust(self.network, self.text, [one], device=self.device)) if trusted else one
+        return (
+            replace(one, faithfulness=trust(self.network, self.text, [one], device=self.device))
+            if trusted and one.words
+            else one
+        )
 
     def align(self, images: Sequence[Any], captions: Sequence[str], *, by_space: bool = False) -> list[Overlay]:
         """Where the model looks while it reads given captions (forced decoding); ``by_space``: words are what spaces
@@ -90,10 +94,6 @@ class Captioner(Describer):
 
     def _own(self, pixels: Pixels, name: str) -> Overlay:
         found = self.translations([pixels], replace(self.search, nbest=1))[0]
-        if not found or not found[0].hypothesis.ids:
-            raise DataError(
-                f"explain: the model writes nothing for {name or 'the image'}. Give the output with --target."
-            )
         hypothesis = found[0].hypothesis
         return overlay(
             self.network, self.text, pixels, hypothesis.ids, hypothesis.weights, _own_log_probs(found[0]), name=name
@@ -121,7 +121,9 @@ class Captioner(Describer):
         """``line`` is the path of an image, or a table or folder and after a # the number of the image in it:
         ``captions.tsv#3``; ``untrusted`` leaves out how far to trust the picture."""
         image = nth("explain", line, Named("image", "captions.tsv"), self.sources_in, self.asides)
-        return self.explain(image, target, trusted=not untrusted)
+        found = self.explain(image, target, trusted=not untrusted)
+        self.say_if_empty(found.target_text)
+        return found
 
     def show_evaluate(
         self,

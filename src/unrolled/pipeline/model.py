@@ -299,4 +299,4 @@ def fill(network: nn.Module, tensors: Mapping[str, Any]) -> str:
 
 
 def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return "--no-trust" if name == "untrusted" else f"--{name.replace('_', '-')}"

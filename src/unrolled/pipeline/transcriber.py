@@ -67,7 +67,7 @@ class Transcriber(Describer):
         """When each symbol of the model's output, or of a given ``target``, was heard, over the spectrogram.
 
         ``trusted`` takes stretches out one by one to say how far the picture can be trusted. UsageError for a model
-        without attention, DataError where nothing is written.
+        without attention. An output without symbols has no rows, and nothing to trust.
         """
         from unrolled.explain.listening import Listening
 
@@ -76,8 +76,6 @@ class Transcriber(Describer):
         frames = reader.scaled(source)
         if target is None:
             found = self.translations([source], replace(self.search, nbest=1))[0]
-            if not found or not found[0].hypothesis.ids:
-                raise DataError("explain: the model writes nothing for this recording. Give the text with --target.")
             target, ids, tokens = found[0].text, found[0].hypothesis.ids, found[0].tokens
             weights, said = found[0].hypothesis.weights, list(found[0].hypothesis.token_log_probs)
         else:
@@ -89,7 +87,7 @@ class Transcriber(Describer):
             weights, said = forced.weights, forced.log_probs.tolist()
         if weights is None:
             raise UsageError(NO_ATTENTION)
-        rows = np.asarray(weights, np.float32)[: len(ids), : len(frames)]
+        rows, trusted = np.asarray(weights, np.float32)[: len(ids), : len(frames)], trusted and len(ids) > 0
         return Listening(
             bands=reader.frames(source if self.framed else reader.samples(source)),
             pitches=np.arange(1, reader.given + 1) if self.framed else reader.pitches(),
@@ -122,7 +120,9 @@ class Transcriber(Describer):
     def show_explain(self, line: str, *, target: str | None = None, untrusted: bool = False) -> Listening:
         """``line`` is a recording, or a table or folder and after a # the number of the row in it: ``files.tsv#3``."""
         source = nth("explain", line, Named("recording", "recordings.tsv"), self.sources_in, self.asides)
-        return self.explain(source, target, trusted=not untrusted)
+        found = self.explain(source, target, trusted=not untrusted)
+        self.say_if_empty(found.target_text)
+        return found
 
     def pairs(self, part: Part) -> tuple[list[str], list[str]]:
         reader = self.text.source

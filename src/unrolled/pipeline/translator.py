@@ -75,21 +75,21 @@ class Translator(Writer):
     def explain(self, line: Source, target: str | None = None, *, trusted: bool = True) -> Explanation:
         """Which source words each target word looked at: of the model's own output, or of a given ``target``.
 
-        ``trusted`` erases source words one by one to say how far the picture can be trusted. UsageError for a model
-        without attention, DataError for an empty line.
+        ``trusted`` erases source words one by one to say how far the picture can be trusted. An output without words
+        has no rows, and nothing to trust. UsageError for a model without attention, DataError for an empty line.
         """
         line = self._one("explain", line)
         check_line(line)
         found: list[Written] | None = None
         if target is None:
             found = self.translations([line], replace(self.search, nbest=1))[0]
-            if not found or not found[0].hypothesis.ids:
-                raise DataError(f"explain: the model writes nothing for {line!r}. Give the output with --target.")
+            if not found:
+                raise DataError(f"explain: {line!r} has no text beside its features. Give a sentence.")
             one = explain_translation(self.text, line, found[0])
         else:
             check_line(arguments.text("explain", "target", target), "target")
             one = self.align([line], [target])[0]
-        if not trusted:
+        if not trusted or not one.target:
             return one
         faith = trust(self.network, self.text, [one], written=found and found[:1], device=self.device)
         return replace(one, faithfulness=faith)
@@ -156,7 +156,9 @@ class Translator(Writer):
             )
         given: Source = [line, *features] if features else line
         self.asides += self.remarks(self._one("explain", given))
-        return self.explain(given, target, trusted=not untrusted)
+        found = self.explain(given, target, trusted=not untrusted)
+        self.say_if_empty(found.target_text)
+        return found
 
     def show_evaluate(
         self,

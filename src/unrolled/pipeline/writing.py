@@ -165,6 +165,11 @@ class Writer(Model):
             given["beam"] = arguments.count("predict", "beam", beam)
         return searched(self.search, given)
 
+    def say_if_empty(self, output: str) -> None:
+        """What to say beside an explanation of an ``output`` without words."""
+        if not output.strip():
+            self.asides.append("the model writes nothing here, so there is little to show. Another output: --target")
+
     # --- numbers --------------------------------------------------------------------------------------------------
 
     def evaluate(
