@@ -92,15 +92,15 @@ def ask(contender: Contender, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def best(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
-    """The better of two answers, rate by rate, with the precision that each rate was reached in."""
+    """The better of two answers, rate by rate, with the settings that each rate was reached with."""
     if old is None or "skipped" in old:
         return new
     if "skipped" in new:
         return old
-    found = {**old, "reached_in": dict(old["reached_in"])}
+    found = {**old, "settings": dict(old["settings"])}
     for name in RATES:
         if new.get(name, 0) > old.get(name, 0):
-            found[name], found["reached_in"][name] = new[name], new["reached_in"][name]
+            found[name], found["settings"][name] = new[name], new["settings"][name]
     return found
 
 
@@ -120,7 +120,7 @@ def measure(folder: Path, seconds: float, rounds: int, only: list[str]) -> dict[
         answer = ask(CONTENDERS[name], request)
         print(name, "feeding" if feeding else "not feeding", precision, answer, file=sys.stderr, flush=True)
         if "skipped" not in answer:
-            answer["reached_in"] = dict.fromkeys(answer.keys() & set(RATES), precision)
+            answer["settings"] = {rate: answer["settings"] for rate in RATES if rate in answer}
         found[name, feeding] = best(found.get((name, feeding)), answer)
     return {"benchmark": "peers", "rows": rows(found), "ratios": ratios(found)}
 
@@ -133,10 +133,19 @@ def rows(found: dict[tuple[str, bool], dict[str, Any]]) -> list[dict[str, Any]]:
         if "skipped" in answer:
             made.append({**line, "skipped": answer["skipped"]})
         else:
-            said = ", ".join(answer["reached_in"].get(rate, "–") for rate in RATES)
-            shown = {rate: answer.get(rate, "–") for rate in (*RATES, "version", "settings")}
-            made.append({**line, **shown, "reached_in": said})
+            shown = {rate: answer.get(rate, "–") for rate in (*RATES, "version")}
+            made.append({**line, **shown, "settings": told(answer["settings"])})
     return made
+
+
+def told(settings: dict[str, str]) -> str:
+    """What all rates were reached with; where they differ, what which were."""
+    which: dict[str, list[str]] = {}
+    for rate, one in settings.items():
+        which.setdefault(one, []).append(rate)
+    if len(which) == 1:
+        return next(iter(which))
+    return " · ".join(f"{', '.join(rates)}: {one}" for one, rates in which.items())
 
 
 def ratios(found: dict[tuple[str, bool], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,20 +56,40 @@ def test_rates_are_compared_like_for_like() -> None:
     }
     made = {(row["rate"], row["feeding"]): (row["fastest peer"], row["ratio"]) for row in peers.ratios(found)}
     assert made == {("tokens_per_second", "without"): ("eole", 3.0), ("alone", "without"): ("joeynmt", 1.6)}
-    told = {key: {"reached_in": {}, **answer} for key, answer in found.items()}
+    told = {key: {"settings": {}, **answer} for key, answer in found.items()}
     assert {"who": "yoyodyne", "feeding": "without", "skipped": "it feeds"} in peers.rows(
         {key: answer if "skipped" in answer else told[key] for key, answer in found.items()}
     )
 
 
 def test_the_best_of_two_answers_and_of_an_answer_and_none() -> None:
-    slow = {"tokens_per_second": 1, "alone": 3, "reached_in": {"tokens_per_second": "float32", "alone": "float32"}}
-    fast = {"tokens_per_second": 2, "alone": 2, "reached_in": {"tokens_per_second": "bfloat16", "alone": "bfloat16"}}
+    slow = {"tokens_per_second": 1, "alone": 3, "settings": {"tokens_per_second": "float32", "alone": "float32"}}
+    fast = {"tokens_per_second": 2, "alone": 2, "settings": {"tokens_per_second": "bfloat16", "alone": "bfloat16"}}
     assert peers.best(slow, fast) == {
-        "tokens_per_second": 2, "alone": 3, "reached_in": {"tokens_per_second": "bfloat16", "alone": "float32"}
+        "tokens_per_second": 2, "alone": 3, "settings": {"tokens_per_second": "bfloat16", "alone": "float32"}
     }  # fmt: skip
     assert peers.best({"skipped": "no"}, slow) == slow
     assert peers.best(slow, {"skipped": "no"}) == slow
+
+
+def test_a_row_says_what_its_best_were_measured_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"float32": (1.0, 4.0), "bfloat16": (2.0, 3.0)}
+
+    def ask(contender: peers.Contender, request: dict[str, Any]) -> dict[str, Any]:
+        training, alone = rates[request["precision"]]
+        if contender.script == "with_keras.py":
+            return {"version": "3", "settings": request["precision"], "tokens_per_second": training}
+        settings = f"{request['precision']}; as it is"
+        return {"version": "1", "settings": settings, "tokens_per_second": training, "alone": alone}
+
+    monkeypatch.setattr(peers, "corpus", lambda folder: {})
+    monkeypatch.setattr(peers, "ask", ask)
+    made = peers.measure(tmp_path, 1.0, 1, ["eole", "joeynmt", "keras on jax"])["rows"]
+    assert {row["who"]: row["settings"] for row in made} == {
+        "eole": "tokens_per_second: bfloat16; as it is · alone: float32; as it is",
+        "joeynmt": "float32; as it is",
+        "keras on jax": "bfloat16",
+    }
 
 
 def test_a_rate_is_the_best_round_and_the_first_is_not_counted() -> None:

@@ -120,7 +120,7 @@ def _figure(one: Listening) -> Figure:
     _spectrogram(above, one, end)
     below.imshow(
         one.weights, aspect="auto", cmap="Blues", vmin=0, interpolation="nearest",
-        extent=(0, end, count - 0.5, -0.5),
+        extent=(0, end, max(count, 1) - 0.5, -0.5),
     )  # fmt: skip
     size = 9 if rows < TALLEST else max(3.0, 9 * TALLEST / (0.19 * count))
     below.set_yticks(range(count), [shown(symbol) for symbol in one.symbols], fontsize=size)
