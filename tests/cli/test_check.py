@@ -69,6 +69,16 @@ def test_wrong_data_exits_with_3_and_names_the_lines(bad):
     assert "\x1b" not in result.stdout
 
 
+def test_labels_are_counted_one_by_one_where_their_separator_is_given(tmp_path):
+    path = tmp_path / "labels.tsv"
+    cells = ("red / blue", "blue / round")
+    path.write_text("text\tlabel\n" + "".join(f"text {number} {number}\t{cells[number % 2]}\n" for number in range(60)))
+    (split,) = json.loads(run(path, "--separator", "/", "--json").stdout)["splits"]
+    assert split["columns"][1]["labels"] == {"blue": 60, "red": 30, "round": 30}
+    with pytest.raises(UsageError, match=r"--separator: it is empty. Give what stands between two labels"):
+        run(path, "--separator", " ")
+
+
 def test_json_is_one_line_on_stdout(good, bad):
     result = run(bad, "--valid", good, "--json")
     assert result.exit_code == 3

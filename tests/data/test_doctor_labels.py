@@ -49,6 +49,18 @@ def test_of_cells_with_several_labels_each_is_told(sign):
     assert (note.severity, note.places[0]) == ("note", "a.tsv:3")
 
 
+def test_a_sign_that_is_given_separates_labels_whatever_stands_alone():
+    rows = [(f"text {number} {number * 7}", ("red / blue", "blue / round")[number % 2]) for number in range(60)]
+    valid = table_of([("one", "red / round"), ("two", "green / red")], ("text", "label"), "b.tsv")
+    tables = {"train": table_of(rows, ("text", "label")), "valid": valid}
+    assert not found(examine(tables), "several labels")
+    report = examine(tables, separator="/")
+    assert report.splits[0].columns[1].labels == {"blue": 60, "red": 30, "round": 30}
+    assert "1 class of 'label' never seen in train, in 1 row: green." in only(report, "unseen classes").message
+    assert "with --set 'text.separator=/'" in only(report, "several labels").message
+    assert not found(examine(tables, separator="&"), "several labels")
+
+
 def test_a_new_combination_of_known_labels_is_no_new_class():
     train, rows = table_of(joint_labels(","), ("text", "label")), [("one", "round,blue,red"), ("two", "red , round")]
     report = examine({"train": train, "valid": table_of(rows, ("text", "label"), "b.tsv")})

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unrolled.base.errors import UsageError
 from unrolled.cli import options
 
 PAIR = ("source", "target")
@@ -26,6 +27,13 @@ def check(
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(help="Also train this kind on train and measure its unknown symbols, e.g. bpe. Can be repeated."),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(
+            help="What stands between the labels of a cell, as train is told with --set text.separator=SIGN; where not "
+            "given, a comma, a semicolon or a bar where the labels show it."
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -60,8 +68,10 @@ def check(
         or {name: cut(table, PAIR) for name, table in found.items()}
     )
     _refuse_unknown(tokenizer or [])
+    if separator is not None and not separator.strip(" "):
+        raise UsageError("--separator: it is empty. Give what stands between two labels, e.g. a comma.")
     with findings.waiting(f"reading {', '.join(tables)}"):
-        report = examine(tables, tokenizers=tokenizer or [])
+        report = examine(tables, tokenizers=tokenizer or [], separator=separator)
     if as_json:
         tell_json(report.tree())
     elif findings.is_terminal(sys.stdout):

@@ -30,16 +30,20 @@ RATIO_STEPS = 20
 class Census:
     """What one table holds. ``train`` is the training split's census: it names the places of what that one lacks.
 
-    ``columns`` are those of text: of a file that a cell names, what is in it is looked at elsewhere.
+    ``columns`` are those of text: of a file that a cell names, what is in it is looked at elsewhere. ``separator``:
+    what stands between the labels of a cell, where it is given.
     """
 
-    def __init__(self, split: str, table: Table, train: Census | None = None) -> None:
+    def __init__(self, split: str, table: Table, train: Census | None = None, *, separator: str | None = None) -> None:
         self.split, self.table = split, table
         known: list[ColumnCensus] = train.columns if train else []
         self.texts = text_columns(table)
         self.columns: list[ColumnCensus] = [
             ColumnCensus(
-                table.columns[place], partial(table.place, column=place), known[index] if index < len(known) else None
+                table.columns[place],
+                partial(table.place, column=place),
+                known[index] if index < len(known) else None,
+                separator,
             )
             for index, place in enumerate(self.texts)
         ]

@@ -115,10 +115,13 @@ class Parts:
 
 
 class ColumnCensus:
-    """Counts over one column. ``place`` writes a row's place; ``trained`` is the same column of train, if another."""
+    """Counts over one column. ``place`` writes a row's place; ``trained`` is the same column of train, if another;
+    ``separator`` is what stands between the labels of a cell, None: what the cells tell."""
 
-    def __init__(self, name: str, place: Callable[[int], str], trained: ColumnCensus | None) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, place: Callable[[int], str], trained: ColumnCensus | None, separator: str | None = None
+    ) -> None:
+        self.name, self._given = name, separator
         self.characters: Counter[str] = Counter()
         self.words: Counter[str] = Counter()
         self.character_lengths: Counter[int] = Counter()
@@ -131,13 +134,16 @@ class ColumnCensus:
         self.new_characters: dict[str, str] = {}  # unseen in train → first place
         self.new_labels: dict[str, Tally] = {}
         self.parts: dict[str, Parts] = {
-            sign: Parts(sign, None if trained is None else trained.parts[sign]) for sign in SEPARATORS
+            sign: Parts(sign, None if trained is None else trained.parts[sign])
+            for sign in (SEPARATORS if separator is None else (separator,))
         }
         self._place, self._trained = place, trained
 
     @property
     def separator(self) -> str | None:
-        """What stands between the labels of a cell that holds several, as far as cells of train tell; else None."""
+        """What stands between the labels of a cell that holds several: given, or as far as cells of train tell."""
+        if self._given is not None:
+            return self._given
         if self._trained is not None:
             return self._trained.separator
         told = [sign for sign, parts in self.parts.items() if parts.told]

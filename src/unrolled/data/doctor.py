@@ -28,17 +28,18 @@ from unrolled.data.table import Table, listed
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
-def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = ()) -> Report:
+def examine(tables: Mapping[str, Table], *, tokenizers: Sequence[Part] = (), separator: str | None = None) -> Report:
     """Read every table to its end, past wrong lines, and report.
 
     ``tables`` are called train, valid, test; the others are held against train. Unknown characters and words are
     measured anyhow; ``tokenizers`` are trained on train to measure theirs. Memory: 8 bytes a row and column for
     digests, and the different words (a million at most). Columns after the second are features of the first.
+    ``separator`` is what stands between the labels of a cell; None: what its cells tell.
     """
     if any(map(series.told, tables.values())):
         return series.report(tables)
-    train = Census("train", tables["train"]) if "train" in tables else None
-    others = [Census(split, table, train) for split, table in tables.items() if split != "train"]
+    train = Census("train", tables["train"], separator=separator) if "train" in tables else None
+    others = [Census(split, table, train, separator=separator) for split, table in tables.items() if split != "train"]
     findings = [
         finding
         for census in ([train] if train else []) + others

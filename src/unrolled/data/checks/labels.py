@@ -78,6 +78,8 @@ def joint(census: Census) -> Iterator[Finding]:
         if found is None or not (counts(census, index) or labels_of_files(census, index)):
             continue
         rows = found.joint.count
+        if not rows:
+            continue
         hold = f"{rows:,} cells of '{column.name}' hold" if rows > 1 else f"one cell of '{column.name}' holds"
         message = (
             f"{hold} several labels, as '{shown(found.example)}', and each label is counted here. A classifier "
