@@ -130,3 +130,14 @@ def test_a_name_of_a_symbol_and_a_letter_made_two_are_no_words() -> None:
     letters.lends = LENT
     (row,) = letters.read(["\u0130x"])  # in lower case two letters, both of one place
     assert letters.lent("\u0130x") == ["x"] and row.ids.count(UNKNOWN) == 2
+
+
+def test_a_word_that_is_said_by_its_lent_symbol_stands_close_to_a_bracket() -> None:
+    text = TextPair.learn(
+        {"source": {"kind": "word"}, "target": {"kind": "word", "min_count": 1}, "joint": False},
+        lambda: [("a", "b (c)")] * 2,
+    )
+    text.lends = LENT
+    ids = [text.target.id_of(name) for name in ("▁b", "▁(")] + [text.target.vocabulary_size] * 2
+    names = text.names("a Xyz", ids)
+    assert names == ["▁b", "▁(", "Xyz", "▁Xyz"] and text.target.join(names) == "b (Xyz Xyz"

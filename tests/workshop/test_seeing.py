@@ -123,6 +123,44 @@ def test_an_unknown_symbol_is_a_word_by_itself(kind, tokens, text, words):
     assert side(kind, ["l 's l", "l s , ' l", "l' l's"], tokens) == (text, words)
 
 
+PUT_IN = [
+    ("vu (Zürich)", "▁un ▁( <unk> )", {}, "un (Zürich)"),
+    ("vu Zürich", "▁un ▁( <unk> )", {}, "un (Zürich)"),
+    ("(Zürich) vu", "▁un <unk>", {}, "un Zürich"),
+    ("l'Yonne", "▁d ' <unk>", {}, "d'Yonne"),
+    ("vu Yonne", "▁d ' <unk>", {}, "d' Yonne"),
+    ("vu…", "▁un <unk>", {}, "un…"),
+    ("vu Zürich", '▁" <unk> "', {}, '"Zürich"'),
+    ("vu Zürich", '▁un " <unk>', {}, 'un" Zürich'),
+    ("Zürich vu", "<unk> ▁un", {"lowercase": True}, "zürich un"),
+    ("Zürich vu", "<unk> ▁un", {}, "Zürich un"),
+]
+"""A source whose strange word is looked at, symbols that are written, settings of the target, its text."""
+
+
+@pytest.mark.parametrize("source, symbols, settings, wanted", PUT_IN)
+def test_a_word_put_in_is_written_as_the_target_writes_words(source, symbols, settings, wanted):
+    text = TextPair(TOKENIZERS.build("word"), TOKENIZERS.build({"kind": "word", "min_count": 1, **settings}))
+    text.train(["a ( b )"] * 2, ['un (un) un d\'a "c"'])
+    (row,) = text.read([source])
+    names = symbols.split()
+    strange = next(place for place, span in enumerate(row.spans) if source[slice(*span)] in ("Zürich", "Yonne", "…"))
+    weights = np.zeros((len(names), len(row.ids) + 1), np.float32)
+    weights[:, strange] = 1
+    ids = [text.target.id_of(name) for name in names]
+    hypothesis = Hypothesis(ids, -1.0, -1.0, [-0.5] * len(ids), weights, finished=False)
+    written = Translate().surface(text, source, row, hypothesis, SearchSettings(replace_unknown=True))
+    assert written.text == wanted
+
+
+def test_an_unknown_word_stands_close_to_what_opens():
+    tokenizer = TOKENIZERS.build("word")
+    tokenizer.train(["un ( un )"] * 2)
+    unknown = UNKNOWN
+    ids = [tokenizer.id_of("▁un"), tokenizer.id_of("▁("), unknown, tokenizer.id_of("▁)"), unknown]
+    assert tokenizer.decode(ids) == "un (<unk> ) <unk>"
+
+
 def test_without_unknown_symbols_words_are_the_tokenizers():
     tokenizer = TOKENIZERS.build({"kind": "bpe"})
     line = "I don't know Ana's (1.5) well-known <tag> l'eau."

@@ -6,7 +6,7 @@ from unrolled.search.ensemble import Ensemble
 from unrolled.search.hypothesis import Hypothesis
 from unrolled.search.searcher import Searcher, decode
 from unrolled.search.settings import SEARCHERS, SearchSettings
-from unrolled.search.unknown import replace_unknown
+from unrolled.search.unknown import looked_at, replace_unknown
 from unrolled.search.unlent import Unlent
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "Unlent",
     "decode",
     "diagnose",
+    "looked_at",
     "replace_unknown",
 ]

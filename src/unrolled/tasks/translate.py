@@ -12,7 +12,7 @@ from unrolled.base.protocol import PAD
 from unrolled.base.settings import Tree
 from unrolled.data.parts import Part
 from unrolled.data.table import Table
-from unrolled.search import Hypothesis, SearchSettings, replace_unknown
+from unrolled.search import Hypothesis, SearchSettings, looked_at
 from unrolled.tasks.base import TASKS, Batches, Manual, Sized
 from unrolled.tasks.bucketing import bucketed
 from unrolled.tasks.feature_columns import Column, columns_of, guess
@@ -21,6 +21,7 @@ from unrolled.tasks.sizing import size_columns
 from unrolled.tasks.writing import WriteTask, Written
 from unrolled.text.featured import Featured, joined
 from unrolled.text.lending import LENT, Given
+from unrolled.text.spacing import behind
 from unrolled.text.texts import TextPair
 
 if TYPE_CHECKING:
@@ -169,14 +170,17 @@ class Translate(WriteTask[TextPair]):
         tokens = text.names(given, hypothesis.ids)
         words = text.source.pieces(given)
         owner = [_word_at(words, span) for span in row.spans]
-        surfaces = [text.target.standing_in(given[slice(*words[word])]) if word is not None else "" for word in owner]
+        surfaces = ["" if word is None else text.target.normalize(given[slice(*words[word])]) for word in owner]
         looked = hypothesis.weights[:, : len(surfaces)]
         if isinstance(text.source, Featured):
             ids = np.array(row.ids)
             aside = (ids >= text.source.border) & (ids < text.source.vocabulary_size)
             looked = np.where(aside, 0.0, looked)
-        replaced = replace_unknown(tokens, looked, surfaces)
-        return Written(text.target.join(replaced), replaced, hypothesis, row)
+        for place, source in looked_at(tokens, looked, surfaces).items():
+            word = owner[source]
+            held = "" if word is None else behind(given, words[word][0])
+            tokens[place] = text.target.standing_in(surfaces[source], tokens[place - 1] if place else "", held)
+        return Written(text.target.join(tokens), tokens, hypothesis, row)
 
 
 def _with_features(manual: Manual, columns: int) -> Manual:

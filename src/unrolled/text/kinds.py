@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Annotated, Any
 
 from annotated_types import Ge
@@ -15,6 +16,7 @@ from unrolled.base.protocol import SPECIALS
 from unrolled.base.registry import Part
 from unrolled.text.given import VECTORS
 from unrolled.text.offsets import SPACE, valid, whole_spans
+from unrolled.text.spacing import spaced
 from unrolled.text.tokenizer import TOKENIZERS, Tokenizer
 from unrolled.text.unigram import learn_pieces
 
@@ -157,10 +159,11 @@ class Word(_Spaced):
         return [SPACE + word, word] if self._cut(word) == [SPACE + word] else []
 
     def _join(self, tokens: Sequence[str]) -> str:
-        return super()._join([self.standing_in(token) if token == SPECIALS[1] else token for token in tokens])
+        pairs = pairwise(["", *tokens])
+        return super()._join([self.standing_in(one, last) if one == SPECIALS[1] else one for last, one in pairs])
 
-    def standing_in(self, word: str) -> str:
-        return SPACE + word
+    def standing_in(self, word: str, before: str = "", behind: str = "") -> str:
+        return SPACE + word if spaced(word, before, behind) else word
 
 
 @TOKENIZERS.register("plain_word")

@@ -132,8 +132,11 @@ class TextPair(Sides):
         size = self.target.vocabulary_size
         if all(one < size for one in ids):
             return self.target.tokens(ids)
-        lent = dict(enumerate(map(self.target.standing_in, self.lent(line)), start=size))
-        return [lent[one] if one in lent else self.target.tokens([one if one < size else UNKNOWN])[0] for one in ids]
+        lent, names = dict(enumerate(self.lent(line), start=size)), [""]
+        for one in ids:
+            own = None if one in lent else self.target.tokens([one if one < size else UNKNOWN])[0]
+            names.append(self.target.standing_in(lent[one], names[-1]) if own is None else own)
+        return names[1:]
 
     def read_ids(self, column: str, ids: Sequence[int]) -> list[int]:
         """A word of the source that is lent a symbol is read as unknown; in the target it is said."""

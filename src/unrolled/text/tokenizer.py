@@ -214,8 +214,9 @@ class Tokenizer(ABC):
         """Text from the names of symbols, also from those that stand in for unknown ones (`standing_in`)."""
         return self._join(tokens)
 
-    def standing_in(self, word: str) -> str:
-        """The name of a symbol under which ``word``, put in for an unknown symbol, is written where that one was."""
+    def standing_in(self, word: str, before: str = "", behind: str = "") -> str:  # noqa: ARG002
+        """The name of a symbol under which ``word``, put in for an unknown symbol, is written where that one was: after
+        the symbol named ``before``. ``behind`` is the character that it stood right behind in its own text."""
         return word
 
     # --- files ----------------------------------------------------------------------------------------------------
