@@ -35,7 +35,10 @@ from unrolled.search import SEARCHERS, SearchSettings
         ({"max_length_ratio": -1}, r"\[search.max_length_ratio\] -1.0 was given"),
         ({"max_length_constant": -1}, r"\[search.max_length_constant\] -1 was given"),
         ({"no_repeat_ngram": -1}, r"\[search.no_repeat_ngram\] -1 was given; 0 switches it off."),
-        ({"temperature": 0}, r"\[search.temperature\] 0.0 was given; a temperature is above 0. .* set kind to argmax."),
+        (
+            {"temperature": 0},
+            r"\[search.temperature\] 0.0 was given; a temperature is above 0. .* set top_k to 1, or kind to argmax.",
+        ),
         ({"temperature": float("inf")}, r"\[search.temperature\] inf was given"),
         ({"top_k": -1}, r"\[search.top_k\] -1 was given; 0 takes all symbols."),
         ({"top_p": 0}, r"\[search.top_p\] 0.0 was given; it is a share of the probability, above 0 and at most 1."),

@@ -94,7 +94,7 @@ class SearchSettings:
         if not (self.temperature > 0 and math.isfinite(self.temperature)):
             raise SettingsError(
                 f"[search.temperature] {self.temperature} was given; a temperature is above 0. "
-                "For the most probable symbol at each step set kind to argmax."
+                "For the most probable symbol at each step set top_k to 1, or kind to argmax."
             )
         if not 0 < self.top_p <= 1:
             raise SettingsError(
