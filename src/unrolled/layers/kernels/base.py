@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.gradients import Factors, weight_gradient
 from unrolled.layers.kernels.order import Rows
 from unrolled.layers.kernels.tiled import TiledWeight
+from unrolled.layers.surroundings import without_autocast
 
 if TYPE_CHECKING:
     from unrolled.layers.kernels.compiled.rows import Outside
@@ -242,11 +242,6 @@ class Kernel(abc.ABC):
         return reversed(list(enumerate(zip(wanted, *map(self.split, packed), strict=True))))
 
 
-def as_written(device: str) -> AbstractContextManager[Any]:
-    """Where autocast changes no type: on a way back it is off as a rule, and a context of its own takes time."""
-    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
-
-
 def watch(ctx: Any, *tensors: Tensor | None) -> None:
     """Let autograd notice, on the way back, where one of what it reads was changed after the way forward."""
     ctx.save_for_backward(*(tensor for tensor in tensors if tensor is not None))
@@ -274,7 +269,7 @@ class WholeSequence(Function):
         state = None if hidden is None else (hidden,) if memory is None else (hidden, memory)
         ctx.kernel, ctx.types = kernel, (projected.dtype, weight.dtype)
         ctx.set_materialize_grads(False)
-        with as_written(weight.device.type):
+        with without_autocast(weight):
             kernel.begin(weight, bias, Extras(*extras))
             output, ends = kernel.forward(projected.to(kernel.work).contiguous(), state)
         said = output.detach()
@@ -288,7 +283,7 @@ class WholeSequence(Function):
     ) -> tuple[Tensor | None, ...]:
         kernel: Kernel = ctx.kernel
         check_unchanged(ctx)
-        with as_written(kernel.weight.device.type):
+        with without_autocast(kernel.weight):
             projected, state = run_backward(kernel, grad_output, grad_hidden, grad_memory)
             needs = ctx.needs_input_grad
             weight = weight_gradient(kernel.factors()) if needs[2] else None

@@ -12,7 +12,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells import GRU, Cell, State
-from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, as_written, check_unchanged, run_backward, watch
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, check_unchanged, run_backward, watch
 from unrolled.layers.kernels.choose import (
     Path,
     choose,
@@ -24,6 +24,7 @@ from unrolled.layers.kernels.choose import (
 from unrolled.layers.kernels.gradients import input_gradient, weight_gradient
 from unrolled.layers.kernels.order import Order
 from unrolled.layers.kernels.projecting import Projection, sum_of_rows
+from unrolled.layers.surroundings import without_autocast
 
 
 class Held(NamedTuple):
@@ -123,7 +124,7 @@ class _Layer(Function):
         ends: list[Tensor | None] = []
         watched: list[Tensor | None] = []
         output = x.new_empty(0)
-        with as_written("cpu"):
+        with without_autocast(x):
             rows = _rows(x, plan)
             for direction, (kernel, held) in enumerate(zip(plan.kernels, _held(tensors), strict=True)):
                 weight = held.input_weight.to(plan.dtype)
@@ -158,7 +159,7 @@ class _Layer(Function):
         each = (len(needs) - 2) // len(plan.kernels)
         if grad_output is not None:
             grad_output = grad_output.reshape(-1, grad_output.shape[-1]).contiguous()
-        with as_written("cpu"):
+        with without_autocast(plan.kernels[0].weight):
             for direction, (kernel, projection) in enumerate(zip(plan.kernels, ctx.projections, strict=True)):
                 wanted = needs[2 + direction * each :][:each]
                 total, state = run_backward(kernel, grad_output, *grad_ends[2 * direction :][:2])
