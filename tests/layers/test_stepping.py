@@ -9,6 +9,7 @@ from torch.nn import functional
 from unrolled.layers import CELLS
 from unrolled.layers.kernels import compiled, steps
 from unrolled.layers.kernels.tiled import TiledWeight, lay_out
+from unrolled.layers.likeliest import likeliest
 from unrolled.models.decoders.readout import Readout
 
 pytest.importorskip("numba")
@@ -35,6 +36,20 @@ def test_a_product_of_parts_is_that_of_the_whole(precision, rows, inner, first, 
         assert torch.equal(made, wanted) and made.is_contiguous()
         assert torch.equal(steps.product(parts, laid, bias, apart=True), wanted)
         assert torch.equal(steps.product(parts, laid, bias, squashed=True), steps.tanh(wanted))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("rows", [1, 7, 64, 150])
+@pytest.mark.parametrize(("width", "k"), [(64, 1), (57, 3), (200, 64), (57, 57)])
+def test_the_likeliest_symbols_without_their_logits(precision, rows, width, k):
+    laid, bias, x = TiledWeight.of(torch.randn(width, 32), precision), torch.randn(width), torch.randn(rows, 32)
+    with torch.inference_mode():
+        wanted = likeliest(steps.product((x,), laid, bias), k)
+        made = steps.likeliest(x, laid, bias, k)
+        assert all(torch.equal(one, other) for one, other in zip(made, wanted, strict=True))
+        assert steps.likeliest(x, laid, bias, width + 1) is None and steps.likeliest(x, laid, bias, 0) is None
+        assert steps.likeliest(x[:, :31], laid, bias, 1) is None and steps.likeliest(x.double(), laid, bias, 1) is None
+    assert steps.likeliest(x, laid, bias, k) is None
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -12,10 +12,11 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import DROPOUTS, Embedding, State
 from unrolled.layers.draws import kept
+from unrolled.layers.likeliest import likeliest
 from unrolled.layers.surroundings import real_places
 from unrolled.models.histories import HISTORIES
 from unrolled.models.ranges import Count, Share
-from unrolled.models.said import Stepped
+from unrolled.models.said import Offered, Stepped
 from unrolled.models.seq2seq import MODELS
 from unrolled.models.softmaxes import SOFTMAXES
 
@@ -152,6 +153,11 @@ class LanguageModel(nn.Module):
         output, after = self.history(self._embed(read.unsqueeze(1)), None, tuple(before))
         logits = self.softmax(self.dropout(output).squeeze(1))
         return Stepped(logits, None, (torch.full_like(pending, -1), *after))
+
+    def offer(self, last_ids: Tensor, state: State, k: int) -> Offered:
+        """The ``k`` likeliest symbols after ``last_ids`` int64 [batch]."""
+        logits, weights, state = self.step(last_ids, state)
+        return Offered(*likeliest(logits.float(), k), weights, state)
 
     def select(self, state: State, rows: Tensor) -> State:
         """The state of ``rows`` int64 [n], repeats allowed, in that order."""

@@ -13,6 +13,7 @@ from unrolled.layers import Embedding
 from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels import steps
 from unrolled.layers.kernels.tiled import TiledWeight
+from unrolled.layers.likeliest import FEW, likeliest
 from unrolled.layers.loss import ROUND, linear_cross_entropy
 from unrolled.layers.surroundings import traced
 
@@ -56,6 +57,15 @@ class Output(nn.Module):
         rows = len(hidden)
         filled = functional.pad(hidden, (0, 0, 0, -rows % ROUND))
         return _FirstRows.apply(functional.linear(filled, self.weight, self.bias), rows)
+
+    def likeliest(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """What `unrolled.layers.likeliest` says of the logits, which are not all held where compiled code finds it."""
+        if isinstance(self.weight, TiledWeight) and k <= FEW:
+            narrow = hidden if self.projection is None else self.projection(hidden)
+            made = steps.likeliest(narrow, self.weight, self.bias, k)
+            if made is not None:
+                return made
+        return likeliest(self(hidden).float(), k)
 
 
 class _FirstRows(Function):

@@ -39,6 +39,15 @@ class Stepped(NamedTuple):
     state: State
 
 
+class Offered(NamedTuple):
+    """The likeliest next symbols, best first."""
+
+    scores: Tensor  # [batch, k], natural-log probabilities, float32 at least
+    ids: Tensor  # int64 [batch, k]
+    weights: Tensor | None  # [batch, source]
+    state: State
+
+
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Every part in evaluation mode for a while, and afterwards in the one it was in."""

@@ -14,7 +14,6 @@ from torch import Tensor
 from unrolled.base.protocol import Candidates, State
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.tiled import Precision, lay_out
-from unrolled.layers.likeliest import likeliest
 from unrolled.models.writing import Writing
 
 
@@ -60,8 +59,8 @@ class TorchStepper:
     def step(self, last_ids: np.ndarray, state: State, k: int) -> Candidates:
         """The ``k`` best next symbols of each row, best first, with natural-log probabilities."""
         with self._plainly(half=self._halved):
-            logits, weights, state = self.model.step(self._tensor(last_ids), state)
-            scores, ids = likeliest(logits.float(), k)
+            k = min(k, self.vocabulary_size)
+            scores, ids, weights, state = self.model.offer(self._tensor(last_ids), state, k)
             return Candidates(_array(scores), _array(ids), None if weights is None else _array(weights.float()), state)
 
     def select(self, state: State, rows: np.ndarray) -> State:

@@ -11,6 +11,7 @@ from unrolled.base.errors import SettingsError
 from unrolled.base.registry import Part
 from unrolled.layers import Dropout, Embedding, Memory, State, cross_entropy
 from unrolled.layers.attention.coverage import coverage_loss as looked_twice
+from unrolled.layers.likeliest import likeliest
 from unrolled.layers.surroundings import real_places
 from unrolled.models.alignments import ALIGNMENTS, Alignment, Say
 from unrolled.models.bridge import BRIDGES
@@ -20,7 +21,7 @@ from unrolled.models.encoders import Encoded, Encoder
 from unrolled.models.given import check_pairs, check_rows
 from unrolled.models.output import Output
 from unrolled.models.pointer import shares, shares_of, spread, spread_to
-from unrolled.models.said import Forced, Seen, Stepped, evaluating
+from unrolled.models.said import Forced, Offered, Seen, Stepped, evaluating
 
 
 class Writing(nn.Module, ABC):
@@ -81,6 +82,11 @@ class Writing(nn.Module, ABC):
     def read_target(self, ids: Tensor) -> Tensor:
         """Vectors [batch, target, size] of target symbols."""
         return self.target_embedding(ids)
+
+    @property
+    def reads_symbols(self) -> bool:
+        """Whether `read_target` is the embedding's own rows, one for each symbol that there is."""
+        return self.target_embedding.frozen is None
 
     def kept(self, source: Tensor) -> State:  # noqa: ARG002
         """What of the source ``say`` reads beside the decoder's output, tensors [batch, …]: nothing."""
@@ -212,18 +218,34 @@ class Writing(nn.Module, ABC):
 
     def step(self, last_ids: Tensor, state: State) -> Stepped:
         """What comes after ``last_ids`` int64 [batch]; BEGIN at first. UsageError for a state of other rows."""
+        output, looked, before, moved, aligned = self._move(last_ids, state)
+        if self.alignment is None:
+            weights = self.on_source(looked, state)
+            return Stepped(self.say(output, weights, self._kept(state)), weights, (*before, *moved))
+        memory = Memory(*before[1 + self._own :])
+        said, looked, aligned = self.alignment.step(output, last_ids, memory, aligned, self._sayer(state))
+        return Stepped(said, self.on_source(looked, state), (*before, *moved, *aligned))
+
+    def offer(self, last_ids: Tensor, state: State, k: int) -> Offered:
+        """The ``k`` likeliest symbols after ``last_ids``: those of `step`'s logits.
+
+        Which are never all held where the output layer alone says them, to a compiled search.
+        """
+        if self.keeps or self.alignment is not None:
+            logits, weights, state = self.step(last_ids, state)
+            return Offered(*likeliest(logits.float(), k), weights, state)
+        output, looked, before, moved, _ = self._move(last_ids, state)
+        return Offered(*self.output.likeliest(output, k), self.on_source(looked, state), (*before, *moved))
+
+    def _move(self, last_ids: Tensor, state: State) -> tuple[Tensor, Tensor | None, State, State, State]:
+        """The decoder one symbol on: its output and where it looked, and what `_split` gives of the state after."""
         check_rows(last_ids, state)
         embedded = self.read_target(last_ids.unsqueeze(1)).squeeze(1)
         before, moving, aligned = self._split(state)
         output, looked, moved = self.decoder.step(embedded, moving)
         if self.dropout.active:
             output = self.dropout(output.unsqueeze(1)).squeeze(1)
-        if self.alignment is None:
-            weights = self._on_source(looked, state)
-            return Stepped(self.say(output, weights, self._kept(state)), weights, (*before, *moved))
-        memory = Memory(*before[1 + self._own :])
-        said, looked, aligned = self.alignment.step(output, last_ids, memory, aligned, self._sayer(state))
-        return Stepped(said, self._on_source(looked, state), (*before, *moved, *aligned))
+        return output, looked, before, moved, aligned
 
     def select(self, state: State, rows: Tensor) -> State:
         """The state of ``rows`` int64 [n], repeats allowed, in that order.
@@ -250,7 +272,7 @@ class Writing(nn.Module, ABC):
         outputs, places = self.dropout(outputs), real_places(target_mask[:, 1:])
         if self.alignment is None:
             chosen = outputs.flatten(0, 1).index_select(0, places)
-            return Seen(chosen, places, self._on_source(looked, state), state)
+            return Seen(chosen, places, self.on_source(looked, state), state)
         read = torch.cat((fed[:, 1:], target_ids[:, -1:]), dim=1)
         return self._unroll_aligned(self.alignment, outputs, read, places, state)
 
@@ -291,7 +313,7 @@ class Writing(nn.Module, ABC):
             dropped = self.dropout(ones).flatten(0, 1).index_select(0, places)
         memory = Memory(*state[1 + self._own : self._before])
         said, looked = alignment(outputs, read, places, memory, self._sayer(state, dropped))
-        return Seen(said, places, self._on_source(looked, state), state)
+        return Seen(said, places, self.on_source(looked, state), state)
 
     def _split(self, state: State) -> tuple[State, State, State]:
         """What stands before the decoder's state, the decoder's, and the alignment's."""
@@ -302,7 +324,7 @@ class Writing(nn.Module, ABC):
         """What ``kept`` gave."""
         return state[1 + self._shares : 1 + self._own]
 
-    def _on_source(self, weights: Tensor | None, state: State) -> Tensor | None:
+    def on_source(self, weights: Tensor | None, state: State) -> Tensor | None:
         """Weights over the memory's positions as weights over the source's."""
         if weights is None:
             return None

@@ -46,7 +46,7 @@ def put_tanh(x: Tensor, out: Tensor) -> Tensor:
     return out
 
 
-def _panels(weight: Any, rows: int, inner: int, width: int) -> Any:
+def panels_of(weight: Any, rows: int, inner: int, width: int) -> Any:
     """The panels of a weight [width, inner], perhaps filled up; None where a product with it is made elsewhere.
 
     That is, where it is not in panels, or rows are too many.
@@ -77,7 +77,7 @@ def product(
     second = more[0] if more else 0
     if any(tuple(part.shape) != (rows, size) for part, size in zip(parts, (first, second), strict=False)):
         return None
-    panels = _panels(weight, rows, first + second, len(bias))
+    panels = panels_of(weight, rows, first + second, len(bias))
     if panels is None or not isinstance(weight, TiledWeight):
         return None
     from unrolled.layers.kernels.compiled import stepping
@@ -91,12 +91,34 @@ def product(
     return found if apart else found.contiguous()
 
 
+def likeliest(hidden: Tensor, weight: Tensor, bias: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
+    """The ``k`` likeliest symbols under softmax(W x + b) of each row of ``hidden``: what layers/likeliest.py says.
+
+    Their log-probabilities and ids [rows, k], of as many symbols as there are at least, in one call; no logits are
+    left. None as of `product`.
+    """
+    if not torch.is_inference_mode_enabled() or hidden.dim() != 2 or not plain(hidden, bias.detach()):
+        return None
+    rows, inner = hidden.shape
+    panels = panels_of(weight, rows, inner, len(bias))
+    if panels is None or not isinstance(weight, TiledWeight) or not 0 < k <= len(bias):
+        return None
+    from unrolled.layers.kernels.compiled import stepping
+    from unrolled.layers.kernels.compiled.threads import available
+
+    scores, ids = hidden.new_empty(rows, k), torch.empty(rows, k, dtype=torch.int64)
+    whole = weight.filled(bias, panels.width) if panels.width > len(bias) else bias
+    at = (hidden.data_ptr(), whole.data_ptr(), scores.data_ptr(), ids.data_ptr())
+    stepping.say(rows, inner, len(bias), k, *at, available(), *panels[1:])
+    return scores, ids
+
+
 def lstm_step(projected: Tensor, h: Tensor, memory: Tensor, weight: Tensor) -> tuple[Tensor, Tensor] | None:
     """h' and C' [rows, n] from the input product [rows, 4n], h, C and U, in one call; None as of `product`."""
     if not torch.is_inference_mode_enabled() or not plain(projected, h, memory):
         return None
     rows, n = memory.shape
-    panels = _panels(weight, rows, n, 4 * n)
+    panels = panels_of(weight, rows, n, 4 * n)
     if panels is None or panels.width != 4 * n or h.shape != memory.shape or tuple(projected.shape) != (rows, 4 * n):
         return None
     from unrolled.layers.kernels.compiled import stepping

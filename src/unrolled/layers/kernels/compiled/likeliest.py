@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.layers.kernels.compiled.functions import loop_function, row_function, summing
+from unrolled.layers.kernels.compiled.functions import loop_function, row_function, step_function, summing
 from unrolled.layers.kernels.compiled.loss import LANES, maximum
 from unrolled.layers.kernels.compiled.scalars import F, exp
 
@@ -23,6 +23,12 @@ def pick(logits: Any, vocabulary: int, scores: Any, ids: Any) -> None:
 
     ``scores`` [rows, k] get their natural-log probabilities. Of equal logits the one with the lower id comes first.
     """
+    pick_all(logits, vocabulary, scores, ids)
+
+
+@step_function
+def pick_all(logits: Any, vocabulary: int, scores: Any, ids: Any) -> None:
+    """`pick`, within another function."""
     k, lanes, largest = ids.shape[1], np.empty(LANES, logits.dtype), np.empty(ROWS, logits.dtype)
     for first in range(0, len(logits), ROWS):
         rows = min(ROWS, len(logits) - first)
