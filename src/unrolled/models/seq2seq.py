@@ -145,6 +145,10 @@ class Seq2Seq(Writing):
     def read_target(self, ids: Tensor) -> Tensor:
         return self._scaled(self.target_embedding(self._known(ids, self.target_embedding.vocabulary_size)))
 
+    @property
+    def reads_symbols(self) -> bool:
+        return super().reads_symbols and not self.lent and self.embedding_factor == 1.0
+
     def kept(self, source: Tensor) -> State:
         return () if self.pointer is None else (self.pointer.targets[source],)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from unrolled.base.protocol import Candidates, State
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.tiled import Precision, lay_out
+from unrolled.models.at_once import AtOnce
 from unrolled.models.writing import Writing
 
 
@@ -48,6 +49,7 @@ class TorchStepper:
             self.model = tiled(self.model, precision)
         elif half:
             self.model = halved(self.model)
+        self._at_once = AtOnce.of(self.model) if laid_out and isinstance(self.model, Writing) else None
         self.vocabulary_size = model.vocabulary_size
 
     def start(self, ids: np.ndarray, mask: np.ndarray) -> State:
@@ -59,8 +61,9 @@ class TorchStepper:
     def step(self, last_ids: np.ndarray, state: State, k: int) -> Candidates:
         """The ``k`` best next symbols of each row, best first, with natural-log probabilities."""
         with self._plainly(half=self._halved):
-            k = min(k, self.vocabulary_size)
-            scores, ids, weights, state = self.model.offer(self._tensor(last_ids), state, k)
+            last, k = self._tensor(last_ids), min(k, self.vocabulary_size)
+            found = None if self._at_once is None else self._at_once.offer(last, state, k)
+            scores, ids, weights, state = self.model.offer(last, state, k) if found is None else found
             return Candidates(_array(scores), _array(ids), None if weights is None else _array(weights.float()), state)
 
     def select(self, state: State, rows: np.ndarray) -> State:

@@ -225,9 +225,9 @@ class Attention(nn.Module, abc.ABC):
         given = (asked.query, memory.keys, memory.values)
         if not steps.plain(*given, *([] if asked.vector is None else [asked.vector])):
             return None
-        if not memory.mask.is_contiguous() or not _fit(asked.query, memory):
+        if not _fit(asked.query, memory):
             return None
-        weights, context = steps.look(*given, memory.mask, asked.vector)
+        weights, context = steps.look(*given, memory.mask.contiguous(), asked.vector)
         return Attended(context, weights)
 
     def _check_kind(self, query: Tensor, memory: Memory) -> None:

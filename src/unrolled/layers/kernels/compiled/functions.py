@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from llvmlite import ir
 from numba import njit, types
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
+from numba.extending import intrinsic
 
 FAST = {"contract", "nsz"}  # a·b + c as one operation; nothing that would lose a NaN
 
@@ -95,3 +97,11 @@ step_function = njit(fastmath=FAST, error_model="numpy", forceinline=True)
 made."""
 
 summing = njit(fastmath=FAST | {"reassoc"}, error_model="numpy", **UNCOUNTED)
+
+
+def _pointed(_context: Any, builder: Any, _: Any, given: Any) -> Any:
+    return builder.inttoptr(given[0], ir.IntType(8).as_pointer())
+
+
+pointer: Any = intrinsic(lambda _, _address: (types.voidptr(types.intp), _pointed))
+"""What is at an address that came as a number."""

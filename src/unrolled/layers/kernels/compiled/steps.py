@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import carray, njit, types
 
-from unrolled.layers.kernels.compiled.functions import FAST, c_function, row_function, summing
+from unrolled.layers.kernels.compiled.functions import FAST, c_function, row_function, step_function, summing
 from unrolled.layers.kernels.compiled.lstm import remember, show
 from unrolled.layers.kernels.compiled.rows import add_times, dot
 from unrolled.layers.kernels.compiled.scalars import F, exp, sigmoid, tanh
@@ -96,14 +96,20 @@ def _look(
     asked, real = _matrix(query, rows, size), carray(mask, (rows, places), np.uint8)
     key, value = carray(keys, (rows, places, size), np.float32), carray(values, (rows, places, width), np.float32)
     shares, read = _matrix(weights, rows, places), _matrix(context, rows, width)
-    last = carray(vector, (hidden,), np.float32)
+    look_all(asked, key, value, real, carray(vector, (hidden,), np.float32), shares, read)
+
+
+@step_function
+def look_all(asked: Any, key: Any, value: Any, real: Any, vector: Any, shares: Any, read: Any) -> None:
+    """`look`, within another function; a ``vector`` of no number stands for none."""
+    rows, places = shares.shape
     for row in range(rows):
         largest = F(-np.inf)
         for place in range(places):
             score = F(-np.inf)
             if real[row, place]:
-                if hidden:
-                    score = _dot_hidden(asked[row], key[row, place], last)
+                if len(vector):
+                    score = _dot_hidden(asked[row], key[row, place], vector)
                 else:
                     score = dot(asked[row], key[row, place])
             shares[row, place] = score
