@@ -85,10 +85,11 @@ class Frontier:
     def move(self, rows: np.ndarray, symbols: np.ndarray, log_probs: np.ndarray, rank: np.ndarray) -> None:
         """Live on with these alone: row ``rows[i]`` said ``symbols[i]``; all arrays [rows after], in sentence order."""
         self._history.move(Move(rows, symbols, log_probs))
-        if len(rows) and not np.array_equal(rows, np.arange(len(self.sentence))):
-            self._state = self._stepper.select(self._state, rows)
-        self.sentence, self.rank, self._last = self.sentence[rows], rank, symbols
-        self.log_prob = self.log_prob[rows] + log_probs
+        if not np.array_equal(rows, np.arange(len(self.sentence))):
+            self._state = self._stepper.select(self._state, rows) if len(rows) else self._state
+            self.sentence, self.log_prob = self.sentence[rows], self.log_prob[rows]
+        self.rank, self._last = rank, symbols
+        self.log_prob = self.log_prob + log_probs
         if self._rules.repeats:
             self._text = np.concatenate([self._text[rows], symbols[:, None]], axis=1)
         if self._settings.coverage_penalty:

@@ -65,14 +65,15 @@ class History:
         best = Endings(*(column[order[place < nbest]] for column in every))
         ids, log_probs, rows = self._trace(best)
         looked = self._looked(rows, best.step + best.finished)
-        for each, sentence in enumerate(best.sentence.tolist()):
-            said, finished = int(best.step[each]), bool(best.finished[each])
+        symbols, of_symbols = ids.tolist(), log_probs.tolist()
+        for each, one in enumerate(zip(*(column.tolist() for column in best), strict=True)):
+            sentence, _, said, _, finished, of_end, log_prob, score = one
             found[sentence].append(
                 Hypothesis(
-                    ids=ids[each, :said].tolist(),
-                    score=float(best.score[each]),
-                    log_prob=float(best.log_prob[each]),
-                    token_log_probs=[*log_probs[each, :said].tolist(), *[float(best.end_log_prob[each])][:finished]],
+                    ids=symbols[each][:said],
+                    score=score,
+                    log_prob=log_prob,
+                    token_log_probs=[*of_symbols[each][:said], *[of_end][:finished]],
                     weights=None if looked is None else looked[each][: said + finished, mask[sentence]],
                     finished=finished,
                 )

@@ -50,9 +50,12 @@ class PathSearcher(Searcher):
             possible = log_probs > -np.inf
             ended = possible & (symbols == END)
             live = possible & ~ended & (frontier.step < frontier.limit)
-            frontier.end(rows[ended], log_probs[ended])
-            frontier.cut(rows[~ended & ~live])
-            frontier.move(rows[live], symbols[live], log_probs[live], frontier.rank[live])
+            rank = frontier.rank
+            if not live.all():
+                frontier.end(rows[ended], log_probs[ended])
+                frontier.cut(rows[~ended & ~live])
+                rows, symbols, log_probs, rank = rows[live], symbols[live], log_probs[live], rank[live]
+            frontier.move(rows, symbols, log_probs, rank)
         return frontier.hypotheses(by_score=False)
 
 

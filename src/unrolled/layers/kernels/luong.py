@@ -6,16 +6,13 @@ tenth of its time between them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from unrolled.layers.kernels.steps import plain
 from unrolled.layers.kernels.tiled import TiledWeight
-
-if TYPE_CHECKING:
-    from unrolled.layers.kernels.compiled.vectors import Panels
 
 
 class Luong(NamedTuple):
@@ -67,8 +64,7 @@ def say(own: Luong, last: Tensor, state: Before, k: int) -> Said | None:
     state = Before(keys, values, mask.contiguous(), fed, hidden.contiguous(), memory.contiguous())
     if not _fit(own, last, state) or not 0 < k <= own.output.width:
         return None
-    panels = [weight.laid_out() for weight in (own.input, own.hidden, own.mix, own.output)]
-    return _said(own, panels, last, state, k) if _whole(own, panels) else None
+    return _said(own, last, state, k)
 
 
 def _fit(own: Luong, last: Tensor, state: Before) -> bool:
@@ -94,38 +90,30 @@ def _fit(own: Luong, last: Tensor, state: Before) -> bool:
     return fits and (feeding == 0 if fed is None else fed.shape == (rows, feeding) and feeding == size)
 
 
-def _whole(own: Luong, found: list[Any]) -> bool:
-    """Whether weights are in panels, filled up with nothing but for the output's."""
-    from unrolled.layers.kernels.compiled.vectors import Panels
-
-    of_one_kind = all(type(one) is Panels and one.kind == found[0].kind for one in found)
-    return of_one_kind and [one.width for one in found[:3]] == [own.input.width, own.hidden.width, own.mix.width]
-
-
-def _said(own: Luong, panels: list[Panels], last: Tensor, state: Before, k: int) -> Said | None:
+def _said(own: Luong, last: Tensor, state: Before, k: int) -> Said | None:
     """`say` of what fits."""
     from unrolled.layers.kernels.compiled import luong
-    from unrolled.layers.kernels.compiled.threads import available
 
-    (rows, n), (places, width), fed, hidden = state.hidden.shape, state.values.shape[1:], state.fed, state.hidden
-    into, _, mix, output = panels
-    made = Said(
-        hidden.new_empty(rows, k),
-        last.new_empty(rows, k),
-        hidden.new_empty(rows, places),
-        hidden.new_empty(rows, mix.width),
-        torch.empty_like(hidden),
-        torch.empty_like(hidden),
-    )
+    panels = [weight.laid_out() for weight in (own.input, own.hidden, own.mix, own.output)]
+    into, hidden, mix, output = (one.width for one in panels)
+    if (into, hidden, mix) != (own.input.width, own.hidden.width, own.mix.width):
+        return None  # of these the function wants none that is filled up
     biases = (
-        own.input.filled(own.input_bias, into.width),
-        own.mix.filled(own.mix_bias, mix.width),
-        own.output.filled(own.output_bias, output.width),
+        own.input.filled(own.input_bias, into),
+        own.mix.filled(own.mix_bias, mix),
+        own.output.filled(own.output_bias, output),
     )
-    sizes = own.table.width, own.table.depth, own.input.depth - own.table.depth, n, places, width, mix.width
-    given = (*state[:3], hidden if fed is None else fed, *state[4:])
-    done = luong.step(
-        available(), into.kind, rows, *sizes, own.output.width, output.width, k, *(one.at for one in panels),
-        *(tensor.data_ptr() for tensor in (own.table.whole, *biases, last, *given, *made)),
-    )  # fmt: skip
-    return made if done else None
+    like, fed, (symbols, embedding) = state.hidden, state.fed, (own.table.width, own.table.depth)
+    (rows, n), (places, width) = like.shape, state.values.shape[1:]
+    made = Said(
+        like.new_empty(rows, k),
+        last.new_empty(rows, k),
+        like.new_empty(rows, places),
+        like.new_empty(rows, mix),
+        like.new_empty(rows, n),
+        like.new_empty(rows, n),
+    )
+    feeding = own.input.depth - embedding
+    sizes = rows, symbols, embedding, feeding, n, places, width, mix, own.output.width, output, k
+    given = (*state[:3], like if fed is None else fed, *state[4:])
+    return made if luong.step(sizes, panels, (own.table.whole, *biases, last, *given, *made)) else None

@@ -6,6 +6,7 @@ Its parts are those of stepping.py and steps.py, so that every number is what th
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from unrolled.layers.kernels.compiled.rows import copy
 from unrolled.layers.kernels.compiled.scalars import F
 from unrolled.layers.kernels.compiled.stepping import Weight, advance, project, say_all, squash_all
 from unrolled.layers.kernels.compiled.steps import look_all
+from unrolled.layers.kernels.compiled.threads import available
+from unrolled.layers.kernels.compiled.vectors import Panels
 
 
 class Told(NamedTuple):
@@ -137,7 +140,14 @@ _code = c_function(_step, types.intp(types.voidptr)).ctypes
 _WORDS = ctypes.c_ssize_t * len(Told._fields)
 
 
-def step(*told: int) -> bool:
-    """Whether all is made that was asked for by what a `Told` holds."""
-    words = _WORDS(*told)
+def step(sizes: Sequence[int], panels: Sequence[Any], tensors: Sequence[Any]) -> bool:
+    """Whether all is made that a `Told` asks for, whose sizes, weights and tensors these are in their order.
+
+    Where weights are in no panels, or not in panels of one kind, nothing is.
+    """
+    kind = getattr(panels[0], "kind", 0)
+    if any(type(one) is not Panels or one.kind != kind for one in panels):
+        return False
+    addresses = *(one.at for one in panels), *(tensor.data_ptr() for tensor in tensors)
+    words = _WORDS(available(), kind, *sizes, *addresses)
     return bool(_code(ctypes.addressof(words)))
