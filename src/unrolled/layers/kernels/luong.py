@@ -1,7 +1,7 @@
 """A search's whole step with Luong's decoder in one compiled call, where weights and tensors are of the plain kind.
 
-Between two products Python and torch find nothing of theirs in a near cache any more: a step of sixty calls spends a
-tenth of its time between them.
+Between two products Python and torch find nothing of theirs in a near cache any more: a step of many calls spends a
+tenth of its time on them.
 """
 
 from __future__ import annotations

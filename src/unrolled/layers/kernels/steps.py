@@ -25,7 +25,7 @@ def _whole(tensor: Tensor) -> bool:
     return (
         type(tensor) is Tensor
         and tensor.dtype is torch.float32
-        and tensor.device.type == "cpu"
+        and tensor.is_cpu
         and tensor.is_contiguous()
         and tensor.numel() > 0
     )
