@@ -13,6 +13,7 @@ from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.tiled import Precision
 from unrolled.models import Seq2Seq, TorchStepper
 from unrolled.models.at_once import AtOnce
+from unrolled.models.decoders import QueryAfter
 from unrolled.models.stepper import tiled
 
 pytest.importorskip("numba")
@@ -97,6 +98,15 @@ def test_where_one_position_is_made_of_several_symbols() -> None:
 )
 def test_other_models_go_part_by_part(decoder: dict[str, Any], others: dict[str, Any]) -> None:
     assert AtOnce.of(tiled(network(decoder, **others), "float32")) is None
+
+
+def test_so_does_a_decoder_of_someones_own() -> None:
+    class Other(QueryAfter):
+        pass
+
+    model = network()
+    model.decoder.__class__ = Other
+    assert AtOnce.of(tiled(model, "float32")) is None
 
 
 def test_weights_as_they_are_go_part_by_part() -> None:

@@ -28,7 +28,7 @@ class AtOnce:
     def of(model: Writing) -> AtOnce | None:
         """None where something of the model is of another kind; it is in evaluation mode."""
         decoder = model.decoder
-        if not isinstance(decoder, QueryAfter) or hand_score(decoder.attention) is not HandProduct:
+        if type(decoder) is not QueryAfter or hand_score(decoder.attention) is not HandProduct:
             return None
         cell = cast(Cell, decoder.recurrent.cells[0])
         if len(decoder.recurrent.cells) > 1 or type(cell) is not LSTM or not cell.bare:

@@ -147,7 +147,7 @@ class Seq2Seq(Writing):
 
     @property
     def reads_symbols(self) -> bool:
-        return super().reads_symbols and not self.lent and self.embedding_factor == 1.0
+        return self.target_embedding.frozen is None and not self.lent and self.embedding_factor == 1.0
 
     def kept(self, source: Tensor) -> State:
         return () if self.pointer is None else (self.pointer.targets[source],)

@@ -86,7 +86,7 @@ class Writing(nn.Module, ABC):
     @property
     def reads_symbols(self) -> bool:
         """Whether `read_target` is the embedding's own rows, one for each symbol that there is."""
-        return self.target_embedding.frozen is None
+        return type(self).read_target is Writing.read_target and self.target_embedding.frozen is None
 
     def kept(self, source: Tensor) -> State:  # noqa: ARG002
         """What of the source ``say`` reads beside the decoder's output, tensors [batch, …]: nothing."""
