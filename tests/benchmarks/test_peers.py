@@ -54,8 +54,12 @@ def test_rates_are_compared_like_for_like() -> None:
         ("yoyodyne", False): {"skipped": "it feeds"},
         ("eole", True): {"tokens_per_second": 900.0},
     }
-    made = {(row["rate"], row["feeding"]): (row["fastest peer"], row["ratio"]) for row in peers.ratios(found)}
-    assert made == {("tokens_per_second", "without"): ("eole", 3.0), ("alone", "without"): ("joeynmt", 1.6)}
+    single = {**found, ("eole", False): {"tokens_per_second": 40.0, "alone": 2.0}}
+    made = {
+        (row["rate"], row["feeding"]): (row["fastest peer"], row["ratio"], row["as they come"])
+        for row in peers.ratios(found, single)
+    }
+    assert made == {("tokens_per_second", "without"): ("eole", 3.0, 6.0), ("alone", "without"): ("joeynmt", 1.6, 1.6)}
     told = {key: {"settings": {}, **answer} for key, answer in found.items()}
     assert {"who": "yoyodyne", "feeding": "without", "skipped": "it feeds"} in peers.rows(
         {key: answer if "skipped" in answer else told[key] for key, answer in found.items()}

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells.checks import product_type
-from unrolled.layers.kernels import compiled
+from unrolled.layers.kernels import compiled, slabs
 from unrolled.layers.surroundings import followed, without_autocast
 
 BLOCK = 1 << 17
@@ -167,7 +167,7 @@ class _Gathered:
 
     def add(self, gradient: Tensor, given: Tensor) -> None:
         size = SLAB if gradient.device.type == "cpu" else max(1, len(self.total))
-        if given.dtype is torch.bfloat16 and compiled.possible(given):
+        if compiled.possible(given) and compiled.sums_of(given.dtype):
             from unrolled.layers.kernels.compiled.sums import sum_of_products
 
             sum_of_products(gradient, given, self.total, keep=not self.fresh)
@@ -228,12 +228,12 @@ class _Linear(Function):
             part = hidden[rows].to(dtype).contiguous()
             real = len(part)
             part = functional.pad(part, (0, 0, 0, -real % ROUND)) if dtype is torch.bfloat16 else part
-            logits = functional.linear(part, held)
+            logits = slabs.linear(part, held)
             said = logits[:real]
             sums.add(said, targets[rows], smoothing, said if backward else None, bias)
             logits[real:] = 0
             if to_hidden is not None:
-                to_hidden[rows] = logits.mm(held)[:real]
+                to_hidden[rows] = slabs.input_gradient(logits, held)[:real]
             if to_weight is not None:
                 to_weight.add(logits, part)
         ctx.save_for_backward(to_hidden, None if to_weight is None else to_weight.sum(), sums.rows)
