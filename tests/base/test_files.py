@@ -32,7 +32,14 @@ def test_folders_that_were_made_for_a_file_are_gone_where_it_cannot_be_written(t
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UnrolledError, match=r"new/deep/a\.svg: cannot be written \(No space left on device\)"):
         write_beside(tmp_path / "there" / "new" / "deep" / "a.svg", b"one")
+    with pytest.raises(UnrolledError, match="cannot be written"):
+        write_beside(tmp_path / "new" / ".." / "there" / "deep" / "a.svg", b"one")
     assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
+def test_a_way_back_through_a_folder_that_is_not_there_makes_none(tmp_path):
+    assert write_beside(tmp_path / "new" / ".." / "a.svg", b"one").read_bytes() == b"one"
+    assert [path.name for path in tmp_path.rglob("*")] == ["a.svg"]
 
 
 def gone():

@@ -161,3 +161,16 @@ def test_a_hidden_state_whose_columns_lie_apart(rows: int) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         one, other = (found(linear_cross_entropy, given, targets, 0.0) for given in (tensors, turned))
     torch.testing.assert_close(other, one, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_weight_and_a_bias_whose_numbers_lie_apart(dtype: torch.dtype) -> None:
+    (hidden, weight, bias), targets = case(70, 32, 100, dtype)
+    plain = found(linear_cross_entropy, [hidden, weight, bias], targets, 0.1)
+    hidden, turned, apart = hidden.requires_grad_(), weight.t().contiguous().t().requires_grad_(), bias.repeat(2, 1).t()
+    rows = apart.flatten()[::2].detach().requires_grad_()
+    assert turned.stride() == (1, 100) and rows.stride() == (2,)
+    total = linear_cross_entropy(hidden, turned, rows, targets, 0.1)
+    lie = [total.detach(), *torch.autograd.grad(0.7 * total, [hidden, turned, rows])]
+    for one, other in zip(lie, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)

@@ -1,5 +1,8 @@
 """Where torch must see each operation or there are no numbers: the meta device, jit.trace, torch.func, dual numbers."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.autograd import forward_ad
@@ -162,3 +165,34 @@ def test_the_likeliest_of_rows_that_are_batched():
     scores, ids = vmap(lambda one: likeliest(one, 2))(logits)
     for found, wanted in zip((scores, ids), likeliest(logits.flatten(0, 1), 2), strict=True):
         torch.testing.assert_close(found.flatten(0, 1), wanted)
+
+
+COMPILED = """
+import torch
+from unrolled.layers import LSTM
+
+torch.manual_seed(1)
+layer, x = LSTM(5, 8, batch_first=True), torch.randn(4, 6, 5)
+found = torch.compile(layer, backend="aot_eager")(x)[0]
+found.sum().backward()
+gradients = [weight.grad.clone() for weight in layer.parameters()]
+layer.zero_grad()
+plain = layer(x)[0]
+plain.sum().backward()
+assert torch.equal(found, plain)
+assert all(map(torch.equal, gradients, [weight.grad for weight in layer.parameters()]))
+"""
+
+
+def test_torch_compile_leaves_a_layer_as_it_is_in_a_process_that_has_run_none():
+    ran = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_is_exported_for_any_number_of_rows(name):
+    module = LAYERS[name](INPUT, HIDDEN, batch_first=True)
+    free = ({0: torch.export.Dim("rows", min=2, max=64)},)
+    exported = torch.export.export(module, (torch.randn(4, TIME, INPUT),), dynamic_shapes=free).module()
+    x = torch.randn(9, TIME, INPUT)
+    torch.testing.assert_close(exported(x)[0], module(x)[0])

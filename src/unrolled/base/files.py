@@ -19,6 +19,8 @@ def write_beside(path: str | Path, content: bytes) -> Path:
     path = Path(path)
     made: list[Path] = []
     try:
+        if ".." in path.parts:  # what would be made to go through it is not made
+            path = Path(os.path.realpath(path.parent)) / path.name
         part = sibling(path)
         made = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,8 +34,8 @@ def write_beside(path: str | Path, content: bytes) -> Path:
         finally:
             part.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
-        with contextlib.suppress(OSError):  # one that something else is in stays
-            for folder in made:
+        for folder in made:
+            with contextlib.suppress(OSError):  # one that something else is in stays
                 folder.rmdir()
         reason = getattr(error, "strerror", None) or error
         raise UnrolledError(f"{path}: cannot be written ({reason}). Free some space or choose another place.") from None

@@ -118,7 +118,11 @@ class _Sums:
         if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
             raise UsageError(f"targets hold a number that is not of a vocabulary of {vocabulary} symbols, 0 first.")
         shares = array(self.loss.new_tensor([1 - smoothing, smoothing / vocabulary]))
-        said, aimed, added = array(logits), array(targets), some(None if bias is None else bias.to(self.loss.dtype))
+        said, aimed, added = (
+            array(logits),
+            array(targets),
+            some(None if bias is None else bias.to(self.loss.dtype).contiguous()),
+        )
         gradient, total = some(into), self.rows
         parts = portions(len(targets), worthwhile(LIKE * logits.numel()))
         sums = [] if total is None else [total, *(torch.zeros_like(total) for _ in parts[1:])]
@@ -162,7 +166,7 @@ class _Gathered:
     """Σ over portions of gradientᵀ · input in float32 or wider, a slab of the vocabulary at a time."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
-        self.total = torch.empty_like(weight, dtype=dtype)
+        self.total = weight.new_empty(weight.shape, dtype=dtype)
         self.fresh = True  # nothing was added yet, and what the memory held does not count
 
     def add(self, gradient: Tensor, given: Tensor) -> None:

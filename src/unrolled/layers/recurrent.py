@@ -18,7 +18,7 @@ from unrolled.layers.kernels.order import Order, order_of
 from unrolled.layers.kernels.pair import pairable, run_pair
 from unrolled.layers.kernels.plain import over_block
 from unrolled.layers.loop import Loop
-from unrolled.layers.surroundings import followed
+from unrolled.layers.surroundings import followed, uncompiled
 
 
 class Sequence(NamedTuple):
@@ -124,6 +124,7 @@ class Recurrent(nn.Module):
             torch.where(anew, first, old) for first, old in zip(self.initial(rows, kept[0]), kept, strict=True)
         )
 
+    @uncompiled
     def forward(self, x: Tensor, mask: Tensor | None = None, state: State | None = None) -> Sequence:
         """Run ``x`` [batch, time, input] through; ``mask`` bool [batch, time], True = real, None = all real.
 
@@ -150,6 +151,7 @@ class Recurrent(nn.Module):
         output, ends = self.packed(packed, order, state)
         return Sequence(order.unpack(output), ends)
 
+    @uncompiled
     def packed(self, x: Tensor, order: Order, state: State | None = None) -> tuple[Tensor, State]:
         """`forward` over rows that lie packed, ``x`` [Σ counts, input] as ``order`` has it; so does the output.
 

@@ -109,7 +109,7 @@ class TorchLike(nn.Module):
             output, ends = self.recurrent(given.unsqueeze(0), real, self._flat(state, 1, batched=False))
             return output.squeeze(0), [end.squeeze(1) for end in self._stacked(ends)]
         x = given if self.batch_first else given.transpose(0, 1)
-        output, ends = self.recurrent(x, real, self._flat(state, len(x), batched=True))
+        output, ends = self.recurrent(x, real, self._flat(state, x.shape[0], batched=True))
         return output if self.batch_first else output.transpose(0, 1).contiguous(), self._stacked(ends)
 
     def _run_packed(self, given: PackedSequence, state: list[Tensor] | None) -> tuple[PackedSequence, list[Tensor]]:
