@@ -72,9 +72,9 @@ from unrolled.layers.kernels.compiled import threads
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background may be without
 raised = 0
 for turn in range(40):
-    threading.Timer(0.004, os.kill, (os.getpid(), signal.SIGINT)).start()
     end = time.monotonic() + 2
     try:
+        threading.Timer(0.004, os.kill, (os.getpid(), signal.SIGINT)).start()
         while time.monotonic() < end:
             threads.together([lambda: None, lambda: None])
     except KeyboardInterrupt:

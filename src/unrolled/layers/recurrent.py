@@ -18,7 +18,7 @@ from unrolled.layers.kernels.order import Order, order_of
 from unrolled.layers.kernels.pair import pairable, run_pair
 from unrolled.layers.kernels.plain import over_block
 from unrolled.layers.loop import Loop
-from unrolled.layers.surroundings import followed, uncompiled
+from unrolled.layers.surroundings import followed, left_alone
 
 
 class Sequence(NamedTuple):
@@ -124,7 +124,6 @@ class Recurrent(nn.Module):
             torch.where(anew, first, old) for first, old in zip(self.initial(rows, kept[0]), kept, strict=True)
         )
 
-    @uncompiled
     def forward(self, x: Tensor, mask: Tensor | None = None, state: State | None = None) -> Sequence:
         """Run ``x`` [batch, time, input] through; ``mask`` bool [batch, time], True = real, None = all real.
 
@@ -142,6 +141,9 @@ class Recurrent(nn.Module):
             check_state(state, self.state_sizes, x.shape[0], "Recurrent", self._weight)
         if torch.compiler.is_exporting() or followed(x):
             return self._traced(x, mask, self.initial(x.shape[0], x) if state is None else state)
+        return left_alone(self._run, x, mask, state)
+
+    def _run(self, x: Tensor, mask: Tensor | None, state: State | None) -> Sequence:
         order = order_of(mask, x)
         if joinable(self._cells(0), x, order, self.path):  # whose layers pack by themselves
             return Sequence(*self._through(x, order, state, in_batch=True))
@@ -151,7 +153,6 @@ class Recurrent(nn.Module):
         output, ends = self.packed(packed, order, state)
         return Sequence(order.unpack(output), ends)
 
-    @uncompiled
     def packed(self, x: Tensor, order: Order, state: State | None = None) -> tuple[Tensor, State]:
         """`forward` over rows that lie packed, ``x`` [Σ counts, input] as ``order`` has it; so does the output.
 

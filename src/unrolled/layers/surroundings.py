@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-Told = ParamSpec("Told")
 Found = TypeVar("Found")
 
 
-def uncompiled(function: Callable[Told, Found]) -> Callable[Told, Found]:
-    """``function``, which torch.compile leaves as it is: what we have compiled ourselves it cannot follow."""
-
-    @wraps(function)
-    def run(*told: Told.args, **named: Told.kwargs) -> Found:
-        if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
-            return torch.compiler.disable(function)(*told, **named)
-        return function(*told, **named)
-
-    return run
+def left_alone(function: Callable[..., Found], *given: object) -> Found:
+    """What ``function`` makes of what is given, behind torch.compile's back: what we compiled it cannot follow."""
+    if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        return cast(Found, torch.compiler.disable(function)(*given))
+    return function(*given)
 
 
 def followed(x: Tensor) -> bool:

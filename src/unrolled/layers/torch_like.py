@@ -16,7 +16,7 @@ from unrolled.layers.cells import Cell, State
 from unrolled.layers.cells.checks import check_like, check_type, whole
 from unrolled.layers.packing import check_finite, moved, order_of_packed, prefix_mask
 from unrolled.layers.recurrent import Recurrent
-from unrolled.layers.surroundings import autocast_on
+from unrolled.layers.surroundings import autocast_on, left_alone
 from unrolled.layers.weights.torch_layout import rename_torch
 
 Lengths = Tensor | Several[int]
@@ -102,7 +102,7 @@ class TorchLike(nn.Module):
                 raise UsageError(
                     f"a PackedSequence tells {type(self).__name__} its lengths; leave mask and lengths out."
                 )
-            return self._run_packed(given, state)
+            return left_alone(self._run_packed, given, state)
         self._check(given, given.dim())
         real = self._mask(given, mask, lengths)
         if given.dim() == 2:
