@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unrolled.base.errors import UsageError
 from unrolled.cli import options
+
+if TYPE_CHECKING:
+    from unrolled.data.table import Table
 
 PAIR = ("source", "target")
 
@@ -44,29 +48,14 @@ def check(
     from unrolled.cli import findings
     from unrolled.cli.output import tell_json
     from unrolled.data.doctor import examine
-    from unrolled.data.sentences import sentences_first
-    from unrolled.data.table import cut, wanted
-    from unrolled.tasks.feature_columns import pairs_first
-    from unrolled.tasks.files_first import files_first
-    from unrolled.tasks.forecast import series_first
-    from unrolled.tasks.handwriting import drawings_first
-    from unrolled.tasks.reading import questions_first
-    from unrolled.tasks.signals import frames_first
+    from unrolled.data.table import wanted
     from unrolled.workshop.sources import Sources, tables_of
 
     sources = Sources(
         data=data, source=source, target=target, valid=valid, valid_source=valid_source, valid_target=valid_target,
         test=test, test_source=test_source, test_target=test_target,
     )  # fmt: skip
-    given = tables_of(sources, wanted(columns))
-    found = files_first(given) or drawings_first(frames_first(given))
-    tables = (
-        series_first(found)
-        or sentences_first(found)
-        or questions_first(found)
-        or pairs_first(found)
-        or {name: cut(table, PAIR) for name, table in found.items()}
-    )
+    tables = _as_a_task_reads(tables_of(sources, wanted(columns)))
     _refuse_unknown(tokenizer or [])
     if separator is not None and not separator.strip(" "):
         raise UsageError("--separator: it is empty. Give what stands between two labels, e.g. a comma.")
@@ -80,6 +69,27 @@ def check(
         findings.write(report)
     if not report.ok:
         raise typer.Exit(3)
+
+
+def _as_a_task_reads(given: Mapping[str, Table]) -> Mapping[str, Table]:
+    """The tables as the task would read them that their columns or files speak of; else their first two columns."""
+    from unrolled.data.sentences import sentences_first
+    from unrolled.data.table import cut
+    from unrolled.tasks.feature_columns import pairs_first
+    from unrolled.tasks.files_first import files_first
+    from unrolled.tasks.forecast import series_first
+    from unrolled.tasks.handwriting import drawings_first
+    from unrolled.tasks.reading import questions_first
+    from unrolled.tasks.signals import frames_first
+
+    found = files_first(given) or drawings_first(frames_first(given))
+    return (
+        series_first(found)
+        or sentences_first(found)
+        or questions_first(found)
+        or pairs_first(found)
+        or {name: cut(table, PAIR) for name, table in found.items()}
+    )
 
 
 def _refuse_unknown(kinds: list[str]) -> None:

@@ -68,7 +68,7 @@ def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) ->
     from_, with_, into, step = gradient.data_ptr(), given.data_ptr(), out.data_ptr(), gradient.element_size()
 
     parts = portions(width, worthwhile(rows * width * size), SIDE)
-    words = _steps(min(rows, PORTION[given.dtype]), given.dtype) * (size + min(COLUMNS, width) + SIDE)
+    words = steps_of.py_func(min(rows, PORTION[given.dtype]), step) * (size + min(COLUMNS, width) + SIDE)
     room = _room(words * len(parts))
 
     def sum_some(number: int, columns: slice) -> None:
@@ -79,11 +79,6 @@ def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) ->
         )  # fmt: skip
 
     together([partial(sum_some, number, some) for number, some in enumerate(parts)])
-
-
-def _steps(rows: int, dtype: torch.dtype) -> int:
-    """Words that so many rows of a column are, in pairs up to a whole tile."""
-    return -(-rows // (2 * SIDE)) * SIDE if dtype is torch.bfloat16 else rows
 
 
 _kept = threading.local()
@@ -119,12 +114,13 @@ def sum_by_columns(
     out = carray(out_at, (width, size))
     if rows == 0 and not keep:
         out[:] = 0
-    longest, apart = steps_of(given[:portion]), min(columns, width) + SIDE  # at a power of two they crowd a cache
+    longest = steps_of(min(rows, portion), given.itemsize)
+    apart = min(columns, width) + SIDE  # at a power of two they crowd a cache
     room = carray(room_at, longest * (size + apart))
     panels, woven = room[: longest * size], room[longest * size :]
     for start in range(0, rows, portion):
         left, right = gradient[start : start + portion], given[start : start + portion]
-        steps = steps_of(right)
+        steps = steps_of(len(right), given.itemsize)
         laid = panels[: steps * size].reshape(size // SIDE, steps, SIDE)
         kind = lay(right, laid)
         for column in range(0, width, columns):
@@ -144,20 +140,10 @@ def multiply_columns(factors: Any, kind: int, panels: Any, out: Any, keep: bool)
     )  # fmt: skip
 
 
-def steps_of(given: Any) -> int:
-    """Words that so many rows of a column are, in pairs up to a whole tile."""
-    raise TypeError(given)
-
-
-@overload(steps_of, jit_options={"forceinline": True})
-def _steps_of(given: Any) -> Any:
-    def pairs(given: Any) -> int:
-        return (len(given) + 2 * SIDE - 1) // (2 * SIDE) * SIDE
-
-    def single(given: Any) -> int:
-        return len(given)
-
-    return pairs if given.dtype is types.uint16 else single
+@step_function
+def steps_of(rows: int, size: int) -> int:
+    """Words that so many rows of a column are; of numbers of two bytes pairs, up to a whole tile."""
+    return (rows + 2 * SIDE - 1) // (2 * SIDE) * SIDE if size < WORD else rows
 
 
 def lay(given: Any, panels: Any) -> int:
