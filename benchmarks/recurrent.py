@@ -3,8 +3,9 @@
     python -m benchmarks.recurrent --json [--threads 2] [--only lstm] [--rounds 5]
 
 Forward and backward, in milliseconds of the processor, so that others at work on the machine count little, or with
-several threads of the clock; the contenders take turns, and the best of each counts. Lengths are drawn evenly from 1 to
-the longest; `fill` is the share that is real.
+several threads of the clock; the contenders take turns, and the best of each counts. A turn is as many runs in a row as
+take 20 ms, and their mean: what takes 2 ms takes half as long again right after others, which have driven it out of the
+caches. Lengths are drawn evenly from 1 to the longest; `fill` is the share that is real.
 
 `packed` is torch.nn with `pack_padded_sequence` in float32, as the documentation writes it, and `ratio` how often ours
 fits into it, in float32 and under bfloat16 autocast; `difference` the largest of any output or gradient between the two
@@ -32,6 +33,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from unrolled.layers import Recurrent
 
 DEMANDED = {"ratio": 2.0, "ratio_bfloat16": 3.5, "share": 0.6, "loop": 3.0}
+TURN = 0.02
+"""Seconds that a contender runs in its turn, at least."""
+
 SIZES = ((20, 64, 256, 256), (20, 64, 256, 512), (50, 32, 128, 128), (100, 16, 64, 64))
 KINDS: dict[str, tuple[dict[str, Any], type[nn.RNNBase]]] = {
     "lstm": ({"kind": "lstm"}, nn.LSTM),
@@ -162,11 +166,14 @@ def measure(case: Case, runs: dict[str, Callable[[], Tensor]], rounds: int) -> d
     best = dict.fromkeys(runs, float("inf"))
     for turn in range(rounds + 1):
         for who, run in runs.items():
-            forget(case)
-            start = now(case.x.device)
-            run()
+            spent, count = 0.0, 0
+            while spent < TURN:
+                forget(case)
+                start = now(case.x.device)
+                run()
+                spent, count = spent + now(case.x.device) - start, count + 1
             if turn:  # the first turn warms up
-                best[who] = min(best[who], 1000 * (now(case.x.device) - start))
+                best[who] = min(best[who], 1000 * spent / count)
     return best
 
 

@@ -22,6 +22,7 @@ if not compiled.product_found(torch.float32):
 import numba
 
 from unrolled.layers.kernels.compiled import arrays, blocks, vectors
+from unrolled.layers.kernels.loops import derived
 
 HALF = [False, True]
 
@@ -133,8 +134,8 @@ def test_a_loop_says_the_same_with_panels_and_without(cell, monkeypatch):
     network = Recurrent(12, cell={"hidden_size": 32, **cell}, bidirectional=True)
     network.path = "compiled"
     x, mask = torch.randn(11, 9, 12), torch.arange(9) < torch.randint(1, 10, (11, 1))
-    made, laid = [], arrays.laid_out
-    monkeypatch.setattr(arrays, "laid_out", lambda *given, **how: made.append(laid(*given, **how)) or made[-1])
+    made, laid = [], arrays.lay_out
+    monkeypatch.setattr(arrays, "lay_out", lambda *given: made.append(laid(*given)) or made[-1])
     found = []
     for there in (True, False):
         if not there:
@@ -156,7 +157,8 @@ def test_a_layer_says_the_same_where_the_library_lags_and_where_not(cell, monkey
     network.path = "compiled"
     x = torch.randn(60, 9, 16, requires_grad=True)
     mask = torch.arange(9) < torch.randint(5, 10, (60, 1))
-    made, multiply_at = [], vectors.multiply_at
+    made, derive, multiply_at = [], derived.derive, vectors.multiply_at
+    monkeypatch.setattr(derived, "derive", lambda *given: made.append(given) or derive(*given))
     monkeypatch.setattr(vectors, "multiply_at", lambda *given: made.append(given) or multiply_at(*given))
     found = []
     for lags in (True, False):

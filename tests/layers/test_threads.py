@@ -185,7 +185,7 @@ def laid_weight(weight, half):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_weights_gradient_has_the_bits_of_one_threads(dtype, several, monkeypatch):
-    monkeypatch.setattr(sums, "_ours", lambda *_: dtype is torch.float32 or compiled.pairs_used())
+    monkeypatch.setattr(sums, "ours", lambda *_: dtype is torch.float32 or compiled.pairs_used())
     gradient, given = torch.randn(70, 100).to(dtype), torch.randn(70, 48).to(dtype)
     together, alone = torch.empty(100, 48), torch.empty(100, 48)
     sums.sum_of_products(gradient, given, together)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +19,7 @@ from unrolled.layers.kernels.tiled import TiledWeight
 from unrolled.layers.surroundings import without_autocast
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.compiled.rows import Outside
-    from unrolled.layers.kernels.compiled.shares import Share
+    from unrolled.layers.kernels.loops.base import Job, Loops, Room, Told
 
 
 class Extras(NamedTuple):
@@ -72,11 +70,6 @@ class Kernel(abc.ABC):
     grad: Tensor
     """After `backward`: the packed gradient, in the type of products, of what is in the loop; see `of_total`."""
     directions: int = 1
-    outside: Outside | None = None
-    """Of compiled loops: a packed array that gets the outputs too, its row for each of theirs, and its first column.
-
-    The gradient of the outputs then comes in the same order.
-    """
     compiled: bool = True
     """Whether the loops may be the compiled ones; after `begin`, whether they are."""
     launched: bool = False
@@ -104,14 +97,6 @@ class Kernel(abc.ABC):
         """After `backward`: the gradient of the hidden bias, where the cell has one."""
         return None
 
-    def biases(self, bias: Tensor, outer: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Of a cell's bias and its outer one: what is added to the input product, and what `begin` is to be given."""
-        return bias, outer
-
-    def bias_gradients(self, sums: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The gradients of what `biases` takes, from the sums over all rows of ``grad``."""
-        return sums, None
-
     def extra_gradients(self) -> Extras:
         """After `backward`: the gradients of the extras that were given, in the work type."""
         return NO_EXTRAS
@@ -134,59 +119,55 @@ class Kernel(abc.ABC):
 
     def turned(self, weight: Tensor) -> Tensor:
         """The weight for h·Wᵀ; float32 products are a fifth faster from a turned copy, which some steps pay for."""
-        steps, turned = len(self.counts), weight.t()
-        if isinstance(weight, TiledWeight) or steps <= 4 or (self.reduced and weight.numel() >= 1 << 19):
-            return turned
-        if self.compiled and compiled.laying_out_pays(turned.shape, weight.dtype, steps):
+        turned = weight.t()
+        if isinstance(weight, TiledWeight) or len(self.counts) <= 4 or (self.reduced and weight.numel() >= 1 << 19):
             return turned
         return turned.contiguous()
 
-    @cached_property
-    def shares(self) -> list[Share]:
-        """The rows that each thread's compiled loop works on; all in one where something comes between two steps."""
-        from unrolled.layers.kernels.compiled.shares import shares
-        from unrolled.layers.kernels.compiled.threads import worthwhile
+    @abc.abstractmethod
+    def loops_of(self, told: Told, threads: int, total: Room) -> Loops:
+        """The cell's compiled loops."""
 
-        threads = worthwhile(self.places * self.weight.numel()) if self.between is None else 1
-        return shares(self.rows, threads, compiled.side_of_tiles(self.weight))
+    def forward_compiled(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """`forward` by them, step by step where something comes between two steps."""
+        from unrolled.layers.kernels.compiled.arrays import held_each
+        from unrolled.layers.kernels.compiled.threads import available, worthwhile
+        from unrolled.layers.kernels.loops.base import Told, room_over
 
-    @property
-    def threads(self) -> int:
-        """How many may share a product of a step: one where they share the rows."""
+        bias = None if self.bias is None else self.bias.to(self.work)
+        told, between = Told(self.weight, bias, self.extras, self.noise, state), self.between is not None
+        threads = 1 if between else worthwhile(self.places * self.weight.numel())
+        self.loops = loops = self.loops_of(told, threads, room_over(projected.unsqueeze(0)))
+        asked = [(weight, loops.steps) for weight in loops.weights(0)]
+        jobs = loops.forward(0, held_each(asked, available() if between else 1))
+        output, h = loops.output.tensor[0], loops.first_operand(0)
+        if self.between is None:
+            _do(jobs, 0, loops.steps)
+        else:
+            for step, (now, new) in enumerate(zip(self.split(projected), self.split(output), strict=True)):
+                self.between.forward(step, now, h[: len(now)])
+                _do(jobs, step, step + 1)
+                h = new
+        return output, tuple(self.last(loops.packed_state(number).tensor[0]) for number in range(loops.states))
+
+    def backward_compiled(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        """`backward` by the compiled loops."""
+        from unrolled.layers.kernels.compiled.arrays import array, held_each
         from unrolled.layers.kernels.compiled.threads import available
 
-        return 1 if self.between is None else available()
-
-    def shared(self, loop: Callable[..., None], told: Callable[[Share], tuple[Any, ...]]) -> Callable[[int, int], None]:
-        """A compiled loop over steps of all shares; what each ``told`` beside the first step and the last one's end."""
-        from unrolled.layers.kernels.compiled.threads import together
-
-        given = [(len(share.counts), told(share)) for share in self.shares]
-
-        def run(begin: int, end: int) -> None:
-            together([partial(loop, begin, min(end, steps), *rest) for steps, rest in given])
-
-        return run
-
-    def step_by_step(self, run: Callable[[int, int], None], total: Tensor, output: Tensor, first: Tensor) -> None:
-        """All steps by ``run(begin, end)``, or one by one where something comes between; ``first`` is h before them."""
+        loops, ends = self.loops, tuple(end.contiguous() for end in grad_ends[: self.loops.states])
+        loops.begin_back()
+        self.grad = loops.grad.tensor[0]
+        asked = [(weight, loops.steps) for weight in loops.weights_back(0)]
+        laid = held_each(asked, 1 if self.between is None else available())
+        jobs = loops.backward(0, laid, array(grad_output.contiguous()), list(map(array, ends)))
         if self.between is None:
-            run(0, len(self.counts))
-            return
-        h = first
-        for step, (now, new) in enumerate(zip(self.split(total), self.split(output), strict=True)):
-            self.between.forward(step, now, h[: len(now)])
-            run(step, step + 1)
-            h = new
-
-    def step_by_step_back(self, run: Callable[[int, int], None], hidden: Tensor) -> None:
-        """`step_by_step` from the last step to the first; ``hidden`` is the state's gradient."""
-        if self.between is None:
-            run(0, len(self.counts))
-            return
-        for step, grad in reversed(list(enumerate(self.split(self.grad)))):
-            run(step, step + 1)
-            hidden[: len(grad)] += self.between.backward(step, self.of_total(grad))
+            _do(jobs, 0, loops.steps)
+        else:
+            for step, grad in reversed(list(enumerate(self.split(self.grad)))):
+                _do(jobs, step, step + 1)
+                ends[0][: len(grad)] += self.between.backward(step, self.of_total(grad))
+        return self.of_total(self.grad), ends
 
     def of_total(self, grad: Tensor) -> Tensor:
         """The gradient of the projected input, from rows of ``grad``."""
@@ -240,6 +221,12 @@ class Kernel(abc.ABC):
         """From the last step to the first: its number, whether a step before wants a gradient, its part of each."""
         wanted = [not fresh] + [True] * (len(self.counts) - 1)
         return reversed(list(enumerate(zip(wanted, *map(self.split, packed), strict=True))))
+
+
+def _do(jobs: list[Job], begin: int, end: int) -> None:
+    from unrolled.layers.kernels.compiled.threads import together
+
+    together([partial(job.do, begin, end) for job in jobs])
 
 
 def watch(ctx: Any, *tensors: Tensor | None) -> None:
@@ -299,9 +286,7 @@ def run_backward(
     """``kernel.backward`` where autograd has no gradient for some outputs (None)."""
     rows = kernel.counts[0]
     if grad_output is None:
-        outside = kernel.outside
-        shape = (kernel.places, kernel.output_size) if outside is None else outside.output.shape
-        grad_output = kernel.weight.new_zeros(shape)
+        grad_output = kernel.weight.new_zeros(kernel.places, kernel.output_size)
     ends = tuple(
         kernel.weight.new_zeros(rows, size, dtype=kernel.work) if grad is None else grad.to(kernel.work, copy=True)
         for grad, size in ((grad_hidden, kernel.output_size), (grad_memory, kernel.size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from unrolled.layers.kernels.gradients import Factors, tanh_slope
 from unrolled.layers.kernels.parts import Product
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.compiled.shares import Share
+    from unrolled.layers.kernels.loops.base import Loops, Room, Told
 
 
 class ElmanKernel(Kernel):
@@ -27,14 +27,13 @@ class ElmanKernel(Kernel):
         self.activation = activation
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        if self.compiled:
+            return self.forward_compiled(projected, state)
         self.hidden, self.fresh = projected, state is None
         self.first = None if state is None else state[0].contiguous()
         self.product = Product(self, slice(None), (self.size,))
-        if self.compiled:
-            self._forward_compiled()
-        else:
-            self._forward()
-            self.output = self.hidden.to(self.weight.dtype)
+        self._forward()
+        self.output = self.hidden.to(self.weight.dtype)
         return self.output, (self.last(self.hidden),)
 
     def _forward(self) -> None:
@@ -47,26 +46,17 @@ class ElmanKernel(Kernel):
                 self.product.forward(step, seen, (total,))
             h = self.squash(total)
 
-    def _forward_compiled(self) -> None:
-        from unrolled.layers.kernels.compiled import elman as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, some
+    def loops_of(self, told: Told, threads: int, total: Room) -> Loops:
+        from unrolled.layers.kernels.loops.elman import ElmanLoops
 
-        copy = self.empty(self.size, self.weight.dtype) if self.reduced else None
-        self.output = self.hidden if copy is None else copy
-        first = self.output[: self.counts[0]] if self.first is None else self.operand(self.first)
-        weights = each_held((self.product.turned[0],), self)
-        state, hidden, output = array(first), array(self.hidden), some(copy)
-        relu = None if self.activation == "tanh" else True
-
-        def told(share: Share) -> tuple[Any, ...]:
-            return share.steps(self.fresh), *weights, share.of(state), hidden, output, relu, self.outside
-
-        self.step_by_step(self.shared(loops.forward, told), self.hidden, self.output, first)
+        return ElmanLoops(self.rows, [told], threads, total, rectified=self.activation == "relu")
 
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        if self.compiled:
+            return self.backward_compiled(grad_output, grad_ends)
         self.grad = self.empty(self.size, self.weight.dtype)
         hidden = grad_ends[0].contiguous()
-        (self._backward_compiled if self.compiled else self._backward)(grad_output, hidden)
+        self._backward(grad_output, hidden)
         return self.grad, (hidden,)
 
     def _backward(self, grad_output: Tensor, hidden: Tensor) -> None:
@@ -84,19 +74,8 @@ class ElmanKernel(Kernel):
             if self.between is not None:
                 h += self.between.backward(step, grad)
 
-    def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
-        from unrolled.layers.kernels.compiled import elman as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held
-
-        weights = each_held((self.weight,), self)
-        states, wanted, end, grad = map(array, (self.hidden, grad_output.contiguous(), hidden, self.grad))
-        relu = None if self.activation == "tanh" else True
-
-        def told(share: Share) -> tuple[Any, ...]:
-            return share.steps(self.fresh), *weights, states, wanted, share.of(end), grad, relu, self.outside
-
-        self.step_by_step_back(self.shared(loops.backward, told), hidden)
-
     def factors(self) -> Factors:
+        if self.compiled:
+            return self.loops.factors(0)
         first = None if self.first is None else self.operand(self.first)
         return self.product.factors(self.grad, self.shifted(self.output, first))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,10 +11,10 @@ from torch import Tensor
 from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels.base import Extras, Kernel
 from unrolled.layers.kernels.gradients import Factors, sigmoid_slope, tanh_slope
-from unrolled.layers.kernels.parts import Norm, Product, Zone
+from unrolled.layers.kernels.parts import Product, Zone
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.compiled.shares import Share
+    from unrolled.layers.kernels.loops.base import Loops, Room, Told
 
 
 class GRUKernel(Kernel):
@@ -27,6 +26,8 @@ class GRUKernel(Kernel):
     """Blocks of ``hidden`` columns that the packed gradient has."""
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        if self.compiled:
+            return self.forward_compiled(projected, state)
         n = self.size
         self.total, self.fresh = projected, state is None
         self.hidden = self.empty(n, self.work)
@@ -37,14 +38,14 @@ class GRUKernel(Kernel):
             from unrolled.layers.kernels.launched import gru as launched
 
             self.loop = launched.forward(self)
-        elif self.compiled:
-            self._forward_compiled()
         else:
             self._forward()
             self.output = self.hidden.to(self.weight.dtype)
         return self.output, (self.last(self.hidden),)
 
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        if self.compiled:
+            return self.backward_compiled(grad_output, grad_ends)
         self.grad = self.empty(self.columns * self.size, self.weight.dtype)
         hidden = grad_ends[0].contiguous()
         if self.launched:
@@ -52,7 +53,7 @@ class GRUKernel(Kernel):
 
             launched.backward(self, self.loop, grad_output.contiguous(), hidden)
         else:
-            (self._backward_compiled if self.compiled else self._backward)(grad_output, hidden)
+            self._backward(grad_output, hidden)
         return self.of_total(self.grad), (hidden,)
 
     @abc.abstractmethod
@@ -67,71 +68,10 @@ class GRUKernel(Kernel):
     def _backward(self, grad_output: Tensor, hidden: Tensor) -> None:
         """Fill ``grad``; ``hidden`` is the last state's gradient and becomes the first's."""
 
-    @abc.abstractmethod
-    def _loops(self) -> tuple[Callable[..., None], Callable[..., None]]:
-        """The compiled loops."""
+    def loops_of(self, told: Told, threads: int, total: Room) -> Loops:
+        from unrolled.layers.kernels.loops.gru import GRULoops
 
-    @abc.abstractmethod
-    def _weights(self, *, turned: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Of update and reset gate, of the candidate, and of all; ``turned`` for products with the state.
-
-        None for what the loop never multiplies with.
-        """
-
-    @abc.abstractmethod
-    def _norms(self) -> list[tuple[Norm, Tensor, int]]:
-        """For update and reset gate, and for the candidate: the norm, and where it puts its gradient; or nothing."""
-
-    def _forward_compiled(self) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, each_held
-        from unrolled.layers.kernels.compiled.gru import Weights
-
-        self.output = self.empty(self.size, self.weight.dtype) if self.reduced else self.hidden
-        self.packed, self.options = self._buffers(), list(map(self._options, self.shares))
-        operand = self.operand(self.first)
-        weights = Weights(*each_held(self._weights(turned=True), self))
-        states = array(self.first), array(operand)
-
-        def told(share: Share) -> tuple[Any, ...]:
-            steps, options = share.steps(self.fresh), self.options[share.number]
-            return steps, weights, *map(share.of, states), self.packed, options, self.outside
-
-        loop, _ = self._loops()
-        self.step_by_step(self.shared(loop, told), self.total, self.output, operand)
-
-    def _backward_compiled(self, grad_output: Tensor, hidden: Tensor) -> None:
-        from unrolled.layers.kernels.compiled.arrays import array, each_held
-        from unrolled.layers.kernels.compiled.gru import Weights
-
-        for norm, *_ in self._norms():
-            norm.clear()
-        weights = Weights(*each_held(self._weights(turned=False), self))
-        first, wanted, end, grad = map(array, (self.first, grad_output.contiguous(), hidden, self.grad))
-
-        def told(share: Share) -> tuple[Any, ...]:
-            steps, options = share.steps(self.fresh), self.options[share.number]
-            state, own = share.of(first), share.of(end)
-            return steps, weights, state, self.packed, wanted, own, grad, options, self.outside
-
-        _, loop = self._loops()
-        self.step_by_step_back(self.shared(loop, told), hidden)
-
-    def _buffers(self) -> Any:
-        from unrolled.layers.kernels.compiled.arrays import array
-        from unrolled.layers.kernels.compiled.gru import Packed
-
-        output = array(self.output) if self.reduced else None
-        return Packed(array(self.total), array(self.past), array(self.hidden), output)
-
-    def _options(self, share: Share) -> Any:
-        """What the compiled loops are told of the cell's options."""
-        from unrolled.layers.kernels.compiled.arrays import normed, some
-        from unrolled.layers.kernels.compiled.gru import Options
-
-        seen = None if self.noise.seen is None else self.operand(self.noise.seen).to(self.work)
-        kept = self.noise.kept[0].contiguous() if self.noise.kept else None
-        ask, recall = [normed(norm, share, grad, at) for norm, grad, at in self._norms()] or (None, None)
-        return Options(share.of(some(seen)), ask, recall, some(kept))
+        return GRULoops(self.rows, [told], threads, total, after=self.columns > self.gates)
 
 
 class GRUBefore(GRUKernel):
@@ -202,19 +142,9 @@ class GRUBefore(GRUKernel):
             if self.between is not None:
                 h += self.between.backward(step, grad)
 
-    def _loops(self) -> tuple[Callable[..., None], Callable[..., None]]:
-        from unrolled.layers.kernels.compiled import gru as loops
-
-        return loops.before, loops.before_back
-
-    def _weights(self, *, turned: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        parts = [part.turned[0] if turned else part.weights[0] for part in (self.ask, self.recall)]
-        return parts[0], parts[1], None
-
-    def _norms(self) -> list[tuple[Norm, Tensor, int]]:
-        return [(part.norms[0], part.grad, 0) for part in (self.ask, self.recall) if part.norms]
-
     def factors(self) -> Factors:
+        if self.compiled:
+            return self.loops.factors(0)
         n, first = self.size, None if self.fresh else self.operand(self.first)
         kept = self.counts[0] if self.fresh else 0
         asked = self.ask.factors(self.grad[:, : 2 * n], self.shifted(self.output, first))
@@ -222,6 +152,8 @@ class GRUBefore(GRUKernel):
         return tuple(factor for both in zip(asked, recalled, strict=True) for factor in both)
 
     def extra_gradients(self) -> Extras:
+        if self.compiled:
+            return self.loops.extra_gradients(0)
         kept = self.counts[0] if self.fresh else 0
         return Extras(torch.cat((self.ask.gain_gradient(kept), self.recall.gain_gradient(kept))))
 
@@ -295,35 +227,11 @@ class GRUAfter(GRUKernel):
     def of_total(self, grad: Tensor) -> Tensor:
         return torch.cat((grad[:, : 2 * self.size], grad[:, 3 * self.size :]), 1)
 
-    def _loops(self) -> tuple[Callable[..., None], Callable[..., None]]:
-        from unrolled.layers.kernels.compiled import gru as loops
-
-        return loops.after, loops.after_back
-
-    def _weights(self, *, turned: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        n = self.size
-        if turned:
-            whole = self.product.turned[0]
-            return whole[:, : 2 * n], whole[:, 2 * n :], None
-        if self.product.norms:
-            return self.weight[: 2 * n], self.weight[2 * n :], None
-        return None, None, self.weight
-
-    def _norms(self) -> list[tuple[Norm, Tensor, int]]:
-        columns = (0, 2 * self.size)
-        return [(norm, self.product.grad, at) for norm, at in zip(self.product.norms, columns, strict=False)]
-
     def factors(self) -> Factors:
+        if self.compiled:
+            return self.loops.factors(0)
         first = None if self.fresh else self.operand(self.first)
         return self.product.factors(self.grad[:, : 3 * self.size], self.shifted(self.output, first))
-
-    def biases(self, bias: Tensor, outer: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        gates = len(bias) // 3 * 2
-        outside = torch.zeros_like(bias[gates:]) if outer is None else outer
-        return torch.cat((bias[:gates], outside)), bias
-
-    def bias_gradients(self, sums: Tensor) -> tuple[Tensor, Tensor | None]:
-        return sums[: 3 * self.size], sums[3 * self.size :]
 
     def bias_gradient(self) -> Tensor | None:
         n = self.size
@@ -331,4 +239,6 @@ class GRUAfter(GRUKernel):
         return torch.cat((inside.new_zeros(self.directions, 2 * n), inside), 1).flatten()
 
     def extra_gradients(self) -> Extras:
+        if self.compiled:
+            return self.loops.extra_gradients(0)
         return Extras(self.product.gain_gradient(self.counts[0] if self.fresh else 0))

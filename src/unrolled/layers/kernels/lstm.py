@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from unrolled.layers.kernels.gradients import Factors, sigmoid_slope, tanh_slope
 from unrolled.layers.kernels.parts import Diagonal, Full, Norm, Peephole, Product, Zone
 
 if TYPE_CHECKING:
-    from unrolled.layers.kernels.compiled.shares import Share
+    from unrolled.layers.kernels.loops.base import Loops, Room, Told
 
 
 class LSTMKernel(Kernel):
@@ -36,6 +36,8 @@ class LSTMKernel(Kernel):
         self.gates = 3 if coupled else 4
 
     def forward(self, projected: Tensor, state: State | None) -> tuple[Tensor, State]:
+        if self.compiled:
+            return self.forward_compiled(projected, state)
         n = self.size
         self.total, self.fresh = projected, state is None
         self._put_together()
@@ -50,7 +52,7 @@ class LSTMKernel(Kernel):
 
             self.loop = launched.forward(self)
         else:
-            (self._forward_compiled if self.compiled else self._forward)()
+            self._forward()
         return self.output, (self.last(self.output), self.last(self.memory))
 
     def _forward(self) -> None:
@@ -85,43 +87,10 @@ class LSTMKernel(Kernel):
                 kept.copy_(self.zones[1].mix(step, made, before))
             h, memory = output, kept
 
-    def _forward_compiled(self) -> None:
-        from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held
+    def loops_of(self, told: Told, threads: int, total: Room) -> Loops:
+        from unrolled.layers.kernels.loops.lstm import LSTMLoops
 
-        hidden = self.first_hidden
-        if hidden is None:  # no step sees it
-            hidden = self.output.new_empty(self.counts[0], self.output_size)
-        early, late = (part.turned if isinstance(part, Full) else None for part in (self.early, self.late))
-        projection = None if self.extras.projection is None else self.extras.projection.t()
-        weights = loops.Weights(*each_held((self.product.turned[0], early, late, projection), self))
-        buffers = (self.total, self.made, self.squashed, self.memory, self.read, self.output)
-        self.packed, self.options = loops.Packed(*map(array, buffers)), list(map(self._options, self.shares))
-        state = array(hidden), array(self.first_memory)
-
-        def told(share: Share) -> tuple[Any, ...]:
-            steps, options = share.steps(self.fresh), self.options[share.number]
-            return steps, weights, *map(share.of, state), self.packed, options, self.outside
-
-        self.step_by_step(self.shared(loops.forward, told), self.total, self.output, hidden)
-
-    def _options(self, share: Share) -> Any:
-        """What the compiled loops are told of the cell's options."""
-        from unrolled.layers.kernels.compiled.arrays import normed, some
-        from unrolled.layers.kernels.compiled.lstm import Options
-
-        norm = memory_norm = None
-        if self.norm is not None:
-            self.norm.given = self.made
-            norm, memory_norm = (
-                normed(self.product.norms[0], share, self.product.grad),
-                normed(self.norm, share, self.norm.given),
-            )
-        kept = [some(rows.contiguous()) for rows in self.noise.kept] or [None, None]
-        seen = None if self.product.seen is None else self.product.seen.to(self.work)
-        diagonal = self.extras.peephole if isinstance(self.early, Diagonal) else None
-        coupled = True if self.coupled else None
-        return Options(coupled, some(diagonal), share.of(some(seen)), norm, memory_norm, *kept)
+        return LSTMLoops(self.rows, [told], threads, total, coupled=self.coupled)
 
     def _put_together(self) -> None:
         """The parts that this call has."""
@@ -153,6 +122,8 @@ class LSTMKernel(Kernel):
         return slopes.unflatten(1, (self.gates - 1, self.size)), of_show, through
 
     def backward(self, grad_output: Tensor, grad_ends: State) -> tuple[Tensor, State]:
+        if self.compiled:
+            return self.backward_compiled(grad_output, grad_ends)
         self.grad = self.empty(self.gates * self.size, self.weight.dtype)
         self.grad_output = None if self.extras.projection is None else self.empty(self.output_size, self.weight.dtype)
         ends = (grad_ends[0].contiguous(), grad_ends[1].contiguous())
@@ -161,26 +132,8 @@ class LSTMKernel(Kernel):
 
             launched.backward(self, self.loop, grad_output.contiguous(), *ends)
         else:
-            (self._backward_compiled if self.compiled else self._backward)(grad_output, ends)
+            self._backward(grad_output, ends)
         return self.grad, ends
-
-    def _backward_compiled(self, grad_output: Tensor, grad_ends: State) -> None:
-        from unrolled.layers.kernels.compiled import lstm as loops
-        from unrolled.layers.kernels.compiled.arrays import array, each_held, some
-
-        early, late = (part.weight if isinstance(part, Full) else None for part in (self.early, self.late))
-        weights = loops.Weights(*each_held((self.weight, early, late, self.extras.projection), self))
-        for norm in [*self.product.norms, *([] if self.norm is None else [self.norm])]:
-            norm.clear()
-        total, projected, wanted = array(self.grad), some(self.grad_output), array(grad_output.contiguous())
-        memory, ends = array(self.first_memory), list(map(array, grad_ends))
-
-        def told(share: Share) -> tuple[Any, ...]:
-            grads = loops.Gradients(total, projected, *map(share.of, ends))
-            steps, options = share.steps(self.fresh), self.options[share.number]
-            return steps, weights, share.of(memory), self.packed, wanted, grads, options, self.outside
-
-        self.step_by_step_back(self.shared(loops.backward, told), grad_ends[0])
 
     def _backward(self, grad_output: Tensor, grad_ends: State) -> None:
         n, early = self.size, (self.gates - 2) * self.size
@@ -217,9 +170,13 @@ class LSTMKernel(Kernel):
                 h += self.between.backward(step, grad)
 
     def factors(self) -> Factors:
+        if self.compiled:
+            return self.loops.factors(0)
         return self.product.factors(self.grad, self.shifted(self.output, self.first_hidden))
 
     def extra_gradients(self) -> Extras:
+        if self.compiled:
+            return self.loops.extra_gradients(0)
         peephole, shift, gain, projection, memory_gain = None, None, None, None, None
         if self.early is not None and self.late is not None:
             early = self.early.gradient(0, self.shifted(self.memory, self.first_memory))

@@ -17,7 +17,10 @@ from unrolled.layers.kernels import compiled
 
 
 class Rows:
-    """Where the rows of packed steps lie: step t has the first ``counts[t]`` rows, from place ``starts[t]`` on."""
+    """Where the rows of packed steps lie: step t has the first ``counts[t]`` rows, from place ``starts[t]`` on.
+
+    ``each_place``, ``before_places`` and ``last_places`` are what `each`, `before` and `last` are, as NumPy has them.
+    """
 
     def __init__(
         self,
@@ -27,22 +30,23 @@ class Rows:
     ) -> None:
         """``followed``: what `follow` finds of the counts, where it is known."""
         self.counts, self.device = np.asarray(counts, np.int64), device
-        self.starts, self._each, self._before, self._last = followed or _followed(self.counts)
+        self.starts, self.each_place, self.before_places, self.last_places = followed or _followed(self.counts)
+        self.size = len(self.each_place)
 
     @cached_property
     def each(self) -> Tensor:
         """Of each place its row."""
-        return torch.from_numpy(self._each).to(self.device)
+        return torch.from_numpy(self.each_place).to(self.device)
 
     @cached_property
     def before(self) -> Tensor:
         """Of each place but the first step's the same row's place before."""
-        return torch.from_numpy(self._before).to(self.device)
+        return torch.from_numpy(self.before_places).to(self.device)
 
     @cached_property
     def last(self) -> Tensor:
         """Of each row its last place."""
-        return torch.from_numpy(self._last).to(self.device)
+        return torch.from_numpy(self.last_places).to(self.device)
 
 
 def _followed(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -76,7 +80,7 @@ class Order:
         counts, starts = np.empty((2, steps), np.int64)
         self._moves = np.empty((3, batch), np.int64)
         each, before = np.empty(self.size, np.int64), np.empty(self.size - batch, np.int64)
-        self.places = np.empty((3, self.size), np.int64)
+        self.places = np.empty((4, self.size), np.int64)
         self._sorted: bool = arrange(self.lengths, time, counts, starts, self._moves, each, before, self.places)
         self.rows = Rows(counts, device, (starts, each, before, self._moves[2]))
         self.counts = counts.tolist()
@@ -86,7 +90,7 @@ class Order:
     @cached_property
     def turned(self) -> Tensor:
         """Of each place the one from the row's other end."""
-        return torch.from_numpy(self.places[1]).to(self.device)
+        return torch.from_numpy(self.places[3]).to(self.device)
 
     @cached_property
     def _symbols(self) -> Tensor:

@@ -21,10 +21,6 @@ class Norm:
         self.gain, self.shift, self.width = gain, shift, [len(gain)]
         self.given = kernel.empty(len(gain), kernel.work)
         self.moments = self.given.new_empty(2, kernel.places, 1)
-        self.sums: Tensor | None = None  # of gain and shift, where the loops themselves add them up, for each share
-        if kernel.compiled:
-            self.sums = gain.new_empty(len(kernel.shares), 2, len(gain))
-            return
         self.mean, self.spread = self.moments
         self.grad = kernel.empty(len(gain), kernel.work)
         self.steps = list(zip(*map(kernel.split, (self.given, self.grad, self.mean, self.spread)), strict=True))
@@ -43,16 +39,8 @@ class Norm:
         own.copy_(grad)
         return self._derive(own, given, (mean, spread), [True, False, False])[0]
 
-    def clear(self) -> None:
-        """Before a compiled way back: nothing has been added up."""
-        if self.sums is not None:
-            self.sums.zero_()
-
     def gradients(self, skip: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift, over all rows but the first ``skip``, which had no x."""
-        if self.sums is not None:
-            of_gain, of_shift = self.sums.sum(0)  # in memory of their own: the next way back adds up here again
-            return of_gain, of_shift
         if skip == len(self.given):
             return torch.zeros_like(self.gain), torch.zeros_like(self.gain)
         moments = (self.mean[skip:], self.spread[skip:])
@@ -85,7 +73,7 @@ class Product:
         if gain is not None:
             self.norms = [Norm(kernel, own) for own in gain[rows].split(widths)]
             self.grad = kernel.empty(len(self.weights[0]), kernel.weight.dtype)
-            self.grads = () if kernel.compiled else kernel.split(self.grad)
+            self.grads = kernel.split(self.grad)
         self.bare = not self.norms and self.seen is None
 
     @cached_property
@@ -198,13 +186,6 @@ class Diagonal(Peephole):
             memory.addcmul_(part.to(memory.dtype), weight)
 
     def gradient(self, at: int, memory: Tensor) -> Tensor:
-        if self.kernel.compiled:
-            from unrolled.layers.kernels.compiled.arrays import array
-            from unrolled.layers.kernels.compiled.projection import sum_of_looks
-
-            out = torch.empty_like(self.weight, dtype=self.kernel.work)
-            sum_of_looks(array(self.kernel.grad), at, array(memory), array(out))
-            return out
         grad = self.kernel.grad[:, at : at + self.weight.numel()]
         return torch.stack([(part * memory).sum(0) for part in grad.chunk(len(self.weight), 1)])
 
@@ -230,7 +211,7 @@ class Zone:
     """Zoneout of one tensor of the state: new ← kept · old + (1 - kept) · new, with ``kept`` packed."""
 
     def __init__(self, kernel: Kernel, kept: Tensor) -> None:
-        self.kept = () if kernel.compiled else kernel.split(kept)
+        self.kept = kernel.split(kept)
 
     def mix(self, step: int, new: Tensor, old: Tensor) -> Tensor:
         return torch.lerp(new, old, self.kept[step])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,26 +28,36 @@ class Projection:
         self.gain = None if gain is None else gain.detach().to(work)
         self.widths = np.array(widths, np.int64)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Packed [Σ counts, gates * hidden] in the type of sums; ``x`` [Σ counts, input] in that of products."""
-        from unrolled.layers.kernels.compiled import projection as loops
-        from unrolled.layers.kernels.compiled.arrays import array, held
-        from unrolled.layers.kernels.compiled.threads import available
+    def ahead(self, x: Tensor) -> tuple[Tensor | None, int]:
+        """What `forward` wants laid out, [input, gates * hidden], and of how many products; None where it wants torch.
 
-        self.x, rows, turned = x, x.shape[0], self.weight.t()
-        own = not isinstance(self.weight, TiledWeight) and compiled.once_pays(turned.shape, x.dtype, rows)
+        ``x`` [Σ counts, input] is in the type of products.
+        """
+        rows, turned = x.shape[0], self.weight.t()
+        own = type(self.weight) is not TiledWeight and compiled.once_pays(turned.shape, x.dtype, rows)
         if self.gain is None and x.dtype is self.work and not own:
-            return torch.addmm(self.bias, x, turned)
-        total = x.new_empty(rows, self.weight.shape[0], dtype=self.work)
-        weight = held(turned, compiled.PRODUCTS if own else rows // compiled.STEP, available())
+            return None, 0
+        return turned, compiled.PRODUCTS if own else rows // compiled.STEP
+
+    def forward(self, x: Tensor, weight: Any, total: Tensor) -> None:
+        """Into ``total``, packed [Σ counts, gates * hidden], in the type of sums; ``weight``: `ahead`, laid out."""
+        from unrolled.layers.kernels.compiled import projection as loops
+        from unrolled.layers.kernels.compiled.arrays import array
+
+        self.x = x
+        if weight is None and type(self.weight) is TiledWeight:
+            total.copy_(torch.addmm(self.bias, x, self.weight.t()))
+            return
+        if weight is None:
+            torch.addmm(self.bias, x, self.weight.t(), out=total)
+            return
         told = array(x), weight, array(self.bias)
         if self.gain is None:
             loops.project(*told, array(total))
         else:
             self.given = torch.empty_like(total)
-            self.moments = total.new_empty(2, rows, len(self.widths))
-            loops.project_normed(*told, self._norm(None), self.widths, array(total))
-        return total
+            self.moments = total.new_empty(2, x.shape[0], len(self.widths))
+            loops.project_normed(*told, self.norm(None), self.widths, array(total))
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients of the product, in its type, and of the gain, from that of `forward`'s result.
@@ -62,10 +72,11 @@ class Projection:
         gain, grad = torch.empty_like(self.gain), grad.contiguous()
         dtype = self.weight.dtype
         own = grad if grad.dtype is dtype else grad.new_empty(grad.shape, dtype=dtype)
-        loops.project_normed_back(array(grad), self._norm(own), self.widths, array(gain))
+        loops.project_normed_back(array(grad), self.norm(own), self.widths, array(gain))
         return own, gain
 
-    def _norm(self, grad: Tensor | None) -> Normed:
+    def norm(self, grad: Tensor | None) -> Normed:
+        """The normalisation, whose product's gradient goes into ``grad``."""
         from unrolled.layers.kernels.compiled.arrays import array, some
         from unrolled.layers.kernels.compiled.norms import Normed
 

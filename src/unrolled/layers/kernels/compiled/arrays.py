@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from unrolled.layers.kernels.compiled import PAIR, blocks, laying_out_pays, tiles, vectors
-from unrolled.layers.kernels.compiled.norms import Normed
+from unrolled.layers.kernels.compiled import PAIR, blocks, laying_out_pays, pairs_used, tiles, vectors
+from unrolled.layers.kernels.compiled.laying import Lying, lay_out
 from unrolled.layers.kernels.compiled.products import Weight, as_it_lies, in_panels
 from unrolled.layers.kernels.compiled.threads import portions, together, worthwhile
 from unrolled.layers.kernels.compiled.tiles import Tiles
 from unrolled.layers.kernels.compiled.vectors import Panels
 from unrolled.layers.kernels.tiled import TiledWeight
-
-if TYPE_CHECKING:
-    from unrolled.layers.kernels.base import Kernel
-    from unrolled.layers.kernels.compiled.shares import Share
-    from unrolled.layers.kernels.parts import Norm
 
 
 def array(tensor: Tensor) -> Any:
@@ -90,17 +85,35 @@ def held(weight: Tensor | None, products: int = 1, threads: int = 1) -> Weight |
     return as_it_lies(weight.data_ptr(), max(weight.stride(int(turned)), weight.shape[int(not turned)]), turned)
 
 
+def held_each(asked: Sequence[tuple[Tensor | None, int]], threads: int = 1) -> list[Weight | Tiles | None]:
+    """`held` of each weight with its number of products; what goes into panels is laid out in one call."""
+    found: list[Weight | Tiles | None] = []
+    lying: list[Lying] = []
+    places: list[int] = []
+    for weight, products in asked:
+        kind = None if weight is None else _panels(weight, products)
+        if weight is None or kind is None:
+            found.append(held(weight, products, threads))
+            continue
+        (inner, width), (below, beside) = weight.shape, weight.stride()
+        turned = beside != 1
+        apart = max(beside, inner) if turned else max(below, width)  # of one row alone torch may say less
+        lying.append(Lying(weight.data_ptr(), apart, inner, width, turned, kind))
+        places.append(len(found))
+        found.append(None)
+    for place, laid in zip(places, lay_out(lying, threads) if lying else (), strict=True):
+        found[place] = laid
+    return found
+
+
+def _panels(weight: Tensor, products: int) -> int | None:
+    """The kind of panels that a weight goes into, if any."""
+    if type(weight) is TiledWeight or not laying_out_pays(weight.shape, weight.dtype, products):
+        return None
+    if weight.dtype is torch.bfloat16:
+        return blocks.PAIRS if pairs_used() else None
+    return blocks.SINGLE
+
+
 def _of_loops(weight: Tiles | Panels, threads: int) -> Weight | Tiles:
     return weight if isinstance(weight, Tiles) else in_panels(weight, threads)
-
-
-def each_held(weights: Sequence[Tensor | None], kernel: Kernel) -> list[Weight | Tiles | None]:
-    """`held`, of several that a kernel's loops multiply with."""
-    return [held(weight, len(kernel.counts), kernel.threads) for weight in weights]
-
-
-def normed(norm: Norm, share: Share, grad: Tensor, at: int = 0) -> Normed:
-    """A normalisation's weights and buffers; ``grad`` takes, from column ``at``, the gradient of what it normalises."""
-    mean, spread = array(norm.moments)
-    gain, shift = (None, None) if norm.sums is None else array(norm.sums[share.number])
-    return Normed(array(norm.gain), some(norm.shift), array(norm.given), mean, spread, array(grad), at, gain, shift)

@@ -71,13 +71,13 @@ def place(lengths: Any, rows: Any, counts: Any, starts: Any, time: int, symbols:
 
 @loop_function
 def arrange(lengths: Any, time: int, counts: Any, starts: Any, moves: Any, each: Any, before: Any, places: Any) -> bool:
-    """`count`, `follow` and `place` of a batch: ``moves`` are rows, back and last, ``places`` symbols and turned.
+    """`count`, `follow` and `place` of a batch: ``moves`` are rows, back and last; gives back what `count` does.
 
-    The last of ``places`` are the symbols that are turned. Gives back what `count` does.
+    ``places`` are symbols, the symbols that are turned, all packed places, and turned.
     """
     as_they_came = count(lengths, counts, moves[0], moves[1])
     follow(counts, starts, each, before, moves[2])
-    place(lengths, moves[0], counts, starts, time, places[0], places[1])
+    place(lengths, moves[0], counts, starts, time, places[0], places[3])
     for at in range(places.shape[1]):
-        places[2, at] = places[0, places[1, at]]
+        places[1, at], places[2, at] = places[0, places[3, at]], at
     return as_they_came

@@ -38,6 +38,13 @@ def scatter(given: Any, places: Any, out: Any, keep: bool) -> None:
             copy(given[row], out[places[row]])
 
 
+@loop_function
+def leave(packed: Any, last: Any, out: Any) -> None:
+    """Each row's last step, in the type of ``out``."""
+    for row in range(len(last)):
+        copy(packed[last[row]], out[row])
+
+
 @row_function
 def add_taken(given: Any, out: Any) -> None:
     for j in range(len(out)):

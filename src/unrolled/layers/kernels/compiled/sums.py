@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ def sum_of_products(gradient: Tensor, given: Tensor, out: Tensor, *, keep: bool 
     if gradient.stride(1) != 1 or given.stride(1) != 1 or not out.is_contiguous():
         raise RuntimeError("sum_of_products wants the columns of its tensors side by side")
     gradient, given = _each_in_its_place(gradient), _each_in_its_place(given)
-    if _ours(out, given.dtype):
+    if ours(out.shape[1], given.dtype):
         _sum_by_columns(gradient, given, out, keep)
     elif given.dtype is torch.bfloat16:
         _sum_by_library(gradient, given, out, keep)
@@ -57,9 +57,10 @@ def _each_in_its_place(rows: Tensor) -> Tensor:
     return rows if len(rows) < 2 or rows.stride(0) >= rows.shape[1] else rows.contiguous()
 
 
-def _ours(out: Tensor, dtype: torch.dtype) -> bool:
+def ours(size: int, dtype: torch.dtype) -> bool:
+    """Whether a sum whose result has so many columns is made here, and not by a library."""
     faster = compiled.pairs_used() if dtype is torch.bfloat16 else compiled.library_lags(dtype)
-    return faster and out.shape[1] % SIDE == 0
+    return faster and size % SIDE == 0
 
 
 def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) -> None:
@@ -68,7 +69,7 @@ def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) ->
     from_, with_, into, step = gradient.data_ptr(), given.data_ptr(), out.data_ptr(), gradient.element_size()
 
     parts = portions(width, worthwhile(rows * width * size), SIDE)
-    words = steps_of.py_func(min(rows, PORTION[given.dtype]), step) * (size + min(COLUMNS, width) + SIDE)
+    words = _words(rows, width, size, given.dtype)
     room = _room(words * len(parts))
 
     def sum_some(number: int, columns: slice) -> None:
@@ -79,6 +80,25 @@ def _sum_by_columns(gradient: Tensor, given: Tensor, out: Tensor, keep: bool) ->
         )  # fmt: skip
 
     together([partial(sum_some, number, some) for number, some in enumerate(parts)])
+
+
+class Room(NamedTuple):
+    """Words for the sums of `sum_arrays`, and how many rows and columns of a gradient are taken at a time."""
+
+    words: Any
+    portion: int
+    columns: int
+
+
+def room_of(rows: int, width: int, size: int, dtype: torch.dtype) -> Room:
+    """For sums of so many rows whose results are at most [width, size]."""
+    words = _room(_words(rows, width, size, dtype)).numpy().view(np.uint32)
+    return Room(words, PORTION[dtype], COLUMNS)
+
+
+def _words(rows: int, width: int, size: int, dtype: torch.dtype) -> int:
+    steps: int = steps_of.py_func(min(rows, PORTION[dtype]), dtype.itemsize)
+    return steps * (size + min(COLUMNS, width) + SIDE)
 
 
 _kept = threading.local()
@@ -108,23 +128,36 @@ def sum_by_columns(
     gradient_at: Any, gradient_apart: int, given_at: Any, given_apart: int, rows: int, width: int, size: int,
     out_at: Any, keep: bool, portion: int, columns: int, room_at: Any,
 ) -> None:  # fmt: skip
-    """Some rows of both at a time, and of those some columns of the gradient."""
+    """`sum_arrays`, of what lies at addresses."""
     gradient = carray(gradient_at, (rows, gradient_apart))[:, :width]
     given = carray(given_at, (rows, given_apart))[:, :size]
-    out = carray(out_at, (width, size))
+    longest = steps_of(min(rows, portion), given.itemsize)
+    words = carray(room_at, longest * (size + min(columns, width) + SIDE))
+    _sum(gradient, given, carray(out_at, (width, size)), keep, Room(words, portion, columns))
+
+
+@loop_function
+def sum_arrays(gradient: Any, given: Any, out: Any, keep: bool, room: Any) -> None:
+    """out [width, size] = gradientᵀ · given [n, size], plus what ``out`` held with ``keep``; ``room``: see `Room`."""
+    _sum(gradient, given, out, keep, room)
+
+
+@step_function
+def _sum(gradient: Any, given: Any, out: Any, keep: bool, room: Any) -> None:
+    """Some rows of both at a time, and of those some columns of the gradient."""
+    (width, size), rows = out.shape, len(given)
     if rows == 0 and not keep:
         out[:] = 0
-    longest = steps_of(min(rows, portion), given.itemsize)
-    apart = min(columns, width) + SIDE  # at a power of two they crowd a cache
-    room = carray(room_at, longest * (size + apart))
-    panels, woven = room[: longest * size], room[longest * size :]
-    for start in range(0, rows, portion):
-        left, right = gradient[start : start + portion], given[start : start + portion]
+    longest = steps_of(min(rows, room.portion), given.itemsize)
+    apart = min(room.columns, width) + SIDE  # at a power of two they crowd a cache
+    panels, woven = room.words[: longest * size], room.words[longest * size : longest * (size + apart)]
+    for start in range(0, rows, room.portion):
+        left, right = gradient[start : start + room.portion], given[start : start + room.portion]
         steps = steps_of(len(right), given.itemsize)
         laid = panels[: steps * size].reshape(size // SIDE, steps, SIDE)
         kind = lay(right, laid)
-        for column in range(0, width, columns):
-            some, into = left[:, column : column + columns], out[column : column + columns]
+        for column in range(0, width, room.columns):
+            some, into = left[:, column : column + room.columns], out[column : column + room.columns]
             factors = woven[: steps * apart].reshape(steps, apart)
             lay_rows(some, factors)
             multiply_columns(factors, kind, laid, into, keep or start > 0)

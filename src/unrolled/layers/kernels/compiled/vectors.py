@@ -88,13 +88,13 @@ def _laying(single: bool) -> Any:
 def _lay(weight_at: Any, apart: int, inner: int, width: int, turned: bool, panels_at: Any) -> None:
     panels = carray(panels_at, (width // SIDE, inner, SIDE))
     if turned:
-        _turn(carray(weight_at, (width, apart))[:, :inner], panels)
+        turn_over(carray(weight_at, (width, apart))[:, :inner], panels)
     else:
-        _split(carray(weight_at, (inner, apart))[:, :width], panels)
+        split_up(carray(weight_at, (inner, apart))[:, :width], panels)
 
 
 @loop_function
-def _split(weight: Any, panels: Any) -> None:
+def split_up(weight: Any, panels: Any) -> None:
     """Of all panels of a group, row by row: what is read lies together."""
     count, inner, size = len(panels), panels.shape[1], SIDE * panels.itemsize
     for group in range(0, count, WIDEST):
@@ -108,7 +108,7 @@ def _split(weight: Any, panels: Any) -> None:
 
 
 @loop_function
-def _turn(weight: Any, panels: Any) -> None:
+def turn_over(weight: Any, panels: Any) -> None:
     inner, size = panels.shape[1], panels.itemsize
     whole = inner // SIDE if size == 4 else 0
     for panel in range(len(panels)):

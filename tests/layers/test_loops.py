@@ -1,0 +1,105 @@
+"""A layer of compiled loops as one node: gradients in one call are those part by part, on one thread and on several."""
+
+import pytest
+import torch
+
+from unrolled.layers import Recurrent
+from unrolled.layers.kernels import compiled
+
+pytest.importorskip("numba")
+if not compiled.product_found(torch.float32):
+    pytest.skip("torch brings no products that compiled code could call on this machine", allow_module_level=True)
+
+from unrolled.layers.kernels.compiled import blocks, threads
+from unrolled.layers.kernels.loops import node
+
+EVERYTHING = {"layer_norm": True, "recurrent_dropout": 0.3, "zoneout": 0.2}
+CELLS = [
+    {"kind": "elman"},
+    {"kind": "gru"},
+    {"kind": "gru", **EVERYTHING},
+    {"kind": "gru", "reset": "after", "outer_bias": True},
+    {"kind": "gru", "reset": "after", **EVERYTHING},
+    {"kind": "lstm", "peephole": "diagonal"},
+    {"kind": "lstm", "peephole": "full", "coupled": True, "projection_size": 16, **EVERYTHING},
+]
+every_cell = pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(map(str, cell.values())))
+every_type = pytest.mark.parametrize("half", [False, True], ids=["float32", "bfloat16"])
+
+
+@pytest.fixture(autouse=True)
+def own_products(monkeypatch):
+    """Every product is ours, as where a library lags."""
+    monkeypatch.setattr(blocks, "LIBRARY_LAGS", True)
+
+
+def gradients(network, given, half, wanted=True):
+    """Output, last states and the gradients of all that has one."""
+    x, mask, state = (one if one is None or not isinstance(one, torch.Tensor) else one.clone() for one in given)
+    x.requires_grad_(wanted)
+    network.zero_grad()
+    torch.manual_seed(5)
+    with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        output, ends = network(x, mask, state)
+    (output.float().sin().sum() + sum(end.cos().sum() for end in ends)).backward()
+    return [output.detach(), *(end.detach() for end in ends), x.grad, *(one.grad for one in network.parameters())]
+
+
+def example(cell, *, state=False):
+    torch.manual_seed(3)
+    network = Recurrent(32, cell={"hidden_size": 32, **cell}, layers=2, bidirectional=True)
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    x, lengths = torch.randn(60, 12, 32), torch.randint(1, 13, (60,))
+    lengths[0] = 12
+    first = tuple(torch.randn_like(zeros) for zeros in network.initial(60, x)) if state else None
+    return network, (x, torch.arange(12) < lengths.unsqueeze(1), first)
+
+
+@every_cell
+@every_type
+@pytest.mark.parametrize("state", [False, True], ids=["zeros", "given"])
+def test_gradients_in_one_call_are_those_part_by_part(cell, half, state, monkeypatch):
+    if half and not compiled.pairs_used():
+        pytest.skip("this processor has no instruction for pairs of bfloat16")
+    network, given = example(cell, state=state)
+    asked, possible = [], node.possible
+    monkeypatch.setattr(node, "possible", lambda *told: asked.append(possible(*told)) or asked[-1])
+    at_once = gradients(network, given, half)
+    assert asked == [True] * 4
+    monkeypatch.setattr(node, "possible", lambda *_: False)
+    for ours, parts in zip(at_once, gradients(network, given, half), strict=True):
+        torch.testing.assert_close(ours, parts, rtol=2e-2 if half else 1e-4, atol=2e-2 if half else 1e-4)
+
+
+@every_cell
+@every_type
+def test_two_threads_give_what_one_gives(cell, half, monkeypatch):
+    network, given = example(cell)
+    alone = gradients(network, given, half)
+    monkeypatch.setattr(threads, "LEAST", 1)
+    monkeypatch.setattr(threads, "available", lambda: 2)
+    jobs, together = [], threads.together
+    monkeypatch.setattr(threads, "together", lambda told: jobs.append(len(told)) or together(told))
+    both = gradients(network, given, half)
+    assert jobs.count(2) >= 4, "a direction each, forward and back, of two layers"
+    for one, two in zip(alone, both, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-5)
+
+
+@every_cell
+def test_what_wants_no_gradient_gets_none(cell):
+    network, given = example(cell)
+    whole = gradients(network, given, half=False)
+    for weight in (network.cells[0].input_weight, network.cells[3].hidden_weight):
+        weight.requires_grad_(False)
+        weight.grad = None
+    found = gradients(network, given, half=False, wanted=False)
+    states = 1 + len(network.state_sizes)
+    assert found[states] is None
+    names = ["", *(name for name, _ in network.named_parameters())]
+    for name, one, other in zip(names, whole[states:], found[states:], strict=True):
+        if name in ("", "cells.0.input_weight", "cells.3.hidden_weight"):
+            assert other is None
+        else:
+            assert torch.equal(one, other), name
