@@ -103,3 +103,27 @@ def test_what_wants_no_gradient_gets_none(cell):
             assert other is None
         else:
             assert torch.equal(one, other), name
+
+
+@pytest.mark.parametrize("lags", [False, True])
+def test_two_threads_know_of_inference_mode(lags, monkeypatch):
+    monkeypatch.setattr(blocks, "LIBRARY_LAGS", lags)
+    network, given = example({"kind": "gru", "layer_norm": True})
+    network.eval()
+    with torch.inference_mode():
+        alone = network(*given).output
+        monkeypatch.setattr(threads, "LEAST", 1)
+        monkeypatch.setattr(threads, "available", lambda: 2)
+        both = network(*given).output
+    assert both.is_inference() and (both - alone).abs().max() < 1e-5
+
+
+@every_cell
+@every_type
+def test_another_default_device_changes_nothing(cell, half):
+    network, given = example(cell, state=True)
+    expected = gradients(network, given, half)
+    with torch.device("meta"):
+        found = gradients(network, given, half)
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)

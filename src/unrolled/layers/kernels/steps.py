@@ -106,7 +106,7 @@ def likeliest(hidden: Tensor, weight: Tensor, bias: Tensor, k: int) -> tuple[Ten
     from unrolled.layers.kernels.compiled import stepping
     from unrolled.layers.kernels.compiled.threads import available
 
-    scores, ids = hidden.new_empty(rows, k), torch.empty(rows, k, dtype=torch.int64)
+    scores, ids = hidden.new_empty(rows, k), torch.empty(rows, k, dtype=torch.int64, device="cpu")
     whole = weight.filled(bias, panels.width) if panels.width > len(bias) else bias
     at = (hidden.data_ptr(), whole.data_ptr(), scores.data_ptr(), ids.data_ptr())
     stepping.say(rows, inner, len(bias), k, *at, available(), *panels[1:])

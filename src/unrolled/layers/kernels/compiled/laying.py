@@ -41,7 +41,7 @@ _FIELDS = len(Lying._fields)
 def lay_out(weights: list[Lying], threads: int) -> list[Weight]:
     """All of them in panels, for products that up to so many ``threads`` share."""
     sizes = [weight.steps * weight.width for weight in weights]
-    room = torch.empty(sum(sizes), dtype=torch.int32)  # torch's memory begins where a vector may
+    room = torch.empty(sum(sizes), dtype=torch.int32, device="cpu")  # torch's memory begins where a vector may
     told = (ctypes.c_ssize_t * (_FIELDS * len(weights)))(*[number for weight in weights for number in weight])
     _laying()(len(weights), ctypes.addressof(told), room.data_ptr())
     numbers, at, found = room.numpy().view(np.uint8), room.data_ptr(), []

@@ -111,7 +111,7 @@ def _room(words: int) -> Tensor:
     """So many words, or more, which begin where a vector may; this thread's next call gets the same ones."""
     room: Tensor | None = getattr(_kept, "room", None)
     if room is None or len(room) < words:
-        room = torch.empty(words, dtype=torch.int32)
+        room = torch.empty(words, dtype=torch.int32, device="cpu")
         if words <= MOST_KEPT:
             _kept.room = room
     return room

@@ -58,7 +58,7 @@ class Room(NamedTuple):
 
 def room(directions: int, rows: int, width: int, dtype: torch.dtype) -> Room:
     """To be filled."""
-    return room_over(torch.empty(directions, rows, width, dtype=dtype))
+    return room_over(torch.empty(directions, rows, width, dtype=dtype, device="cpu"))
 
 
 def room_over(tensor: Tensor) -> Room:
@@ -102,6 +102,10 @@ class Loops(abc.ABC):
 
     def room(self, width: int, dtype: torch.dtype) -> Room:
         return room(len(self.told), self.places, width, dtype)
+
+    def empty(self, *shape: int) -> Tensor:
+        """To be filled, in the type of sums."""
+        return torch.empty(shape, dtype=self.work, device="cpu")
 
     @abc.abstractmethod
     def weights(self, direction: int) -> Sequence[Tensor | None]:
@@ -179,7 +183,7 @@ class Loops(abc.ABC):
         """h before the first step as products see it; of no rows where none does."""
         state = self.told[direction].state
         if state is None:
-            return torch.empty(0, self.output_size, dtype=self.inner)
+            return self.told[direction].weight.new_empty(0, self.output_size)
         return self.operand(state[0])
 
     def shifted(self, packed: Room, direction: int) -> Tensor:

@@ -64,10 +64,10 @@ def _at_once(
 ) -> Gradients:
     (width, size), columns = projection.weight.shape, loops.grad.tensor.shape[2]
     sizes = columns, width * size if wanted[0] else 0, width * loops.output_size if wanted[1] else 0
-    bias, weight, hidden = (torch.empty(count, dtype=loops.work) for count in sizes)
+    bias, weight, hidden = (loops.empty(count) for count in sizes)
     gain = norm = None
     if projection.gain is not None:
-        gain, own = torch.empty_like(projection.gain), torch.empty(loops.places, width, dtype=loops.inner)
+        gain, own = torch.empty_like(projection.gain), projection.weight.new_empty(loops.places, width)
         norm = projection.norm(own)
     projected = Projected(behind, norm, projection.widths, some(gain))
     x = bias.new_empty(0, size) if source.gradient is None else source.gradient

@@ -122,8 +122,10 @@ def _each(ctx: Any, works: list[Callable[[], None]]) -> None:
             work()
         return
 
+    inference = torch.is_inference_mode_enabled()
+
     def alone(work: Callable[[], None]) -> None:
-        with torch.no_grad():  # which another thread does not know
+        with torch.no_grad(), torch.inference_mode(inference):  # which another thread does not know
             work()
 
     threads.together([partial(alone, work) for work in works])
@@ -206,7 +208,7 @@ def _room(like: Tensor, order: Order, width: int, in_batch: bool) -> Tensor:
 def _end(loops: Loops, direction: int, number: int) -> Tensor:
     """The last state of each row."""
     packed = loops.packed_state(number)
-    end = torch.empty(loops.batch, packed.tensor.shape[2], dtype=loops.work)
+    end = loops.empty(loops.batch, packed.tensor.shape[2])
     leave(packed.array[direction], loops.rows.last_places, array(end))
     return end
 
@@ -231,9 +233,7 @@ def _grad_ends(loops: Loops, given: Sequence[Tensor | None]) -> list[Tensor]:
     """The gradients of a direction's last state, which become those of its first."""
     sizes = [loops.packed_state(number).tensor.shape[2] for number in range(loops.states)]
     return [
-        torch.zeros(loops.batch, size, dtype=loops.work)
-        if grad is None
-        else grad.to(loops.work, copy=True).contiguous()
+        loops.empty(loops.batch, size).zero_() if grad is None else grad.to(loops.work, copy=True).contiguous()
         for size, grad in zip(sizes, given, strict=True)
     ]
 
