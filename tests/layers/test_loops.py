@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from unrolled.layers import Recurrent
+from unrolled.layers import LSTM, Recurrent
 from unrolled.layers.kernels import compiled
 
 pytest.importorskip("numba")
@@ -21,6 +22,7 @@ CELLS = [
     {"kind": "gru", "reset": "after", "outer_bias": True},
     {"kind": "gru", "reset": "after", **EVERYTHING},
     {"kind": "lstm", "peephole": "diagonal"},
+    {"kind": "lstm", "hidden_size": 17, "projection_size": 16, "layer_norm": True},
     {"kind": "lstm", "peephole": "full", "coupled": True, "projection_size": 16, **EVERYTHING},
 ]
 every_cell = pytest.mark.parametrize("cell", CELLS, ids=lambda cell: "-".join(map(str, cell.values())))
@@ -66,7 +68,7 @@ def test_gradients_in_one_call_are_those_part_by_part(cell, half, state, monkeyp
     asked, possible = [], node.possible
     monkeypatch.setattr(node, "possible", lambda *told: asked.append(possible(*told)) or asked[-1])
     at_once = gradients(network, given, half)
-    assert asked == [True] * 4
+    assert asked == [not half or cell.get("hidden_size") != 17] * 4, "17 is no width of tiles"
     monkeypatch.setattr(node, "possible", lambda *_: False)
     for ours, parts in zip(at_once, gradients(network, given, half), strict=True):
         torch.testing.assert_close(ours, parts, rtol=2e-2 if half else 1e-4, atol=2e-2 if half else 1e-4)
@@ -127,3 +129,62 @@ def test_another_default_device_changes_nothing(cell, half):
         found = gradients(network, given, half)
     for one, other in zip(expected, found, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["elman", "gru", "lstm"])
+def test_two_threads_make_products_that_are_torchs(kind, monkeypatch):
+    """In float64 they are, on every machine: on a thread of their own they want no graph either."""
+    network, given = example({"kind": kind})
+    network, given = network.double(), (given[0].double(), *given[1:])
+    alone = gradients(network, given, half=False)
+    monkeypatch.setattr(threads, "LEAST", 1)
+    monkeypatch.setattr(threads, "available", lambda: 2)
+    for one, two in zip(alone, gradients(network, given, half=False), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
+
+
+def lying_otherwise(tensor, how):
+    """The same numbers, or one of them everywhere, in memory as a parametrization may leave them."""
+    if how == "expanded":
+        return tensor[:1].expand_as(tensor) if tensor.dim() == 1 else tensor[:, :1].expand_as(tensor)
+    wide = torch.zeros(*(2 * size for size in tensor.shape))
+    view = wide[tuple(slice(None, None, 2) for _ in tensor.shape)]
+    return view.copy_(tensor)
+
+
+@every_cell
+@pytest.mark.parametrize("how", ["strided", "expanded"])
+def test_weights_may_lie_in_memory_as_they_like(cell, how):
+    network, (x, mask, _) = example(cell)
+    weights = {name: lying_otherwise(one.detach(), how).requires_grad_() for name, one in network.named_parameters()}
+    found = []
+    for network.path in ("plain", "compiled"):
+        torch.manual_seed(5)
+        output = torch.func.functional_call(network, weights, (x, mask)).output
+        found.append((output, *torch.autograd.grad(output.sin().sum(), tuple(weights.values()))))
+    for plain, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-3, atol=1e-3)
+
+
+def test_a_packed_sequence_may_lie_in_memory_as_it_likes():
+    packed = pack_padded_sequence(torch.randn(9, 5, 32), torch.tensor([9, 7, 7, 3, 1]))
+    layer = LSTM(32, 64)
+    expected = torch.autograd.grad(layer(packed)[0].data.sum(), tuple(layer.parameters()))
+    turned = PackedSequence(packed.data.t().contiguous().t(), *packed[1:])
+    found = torch.autograd.grad(layer(turned)[0].data.sum(), tuple(layer.parameters()))
+    for one, other in zip(expected, found, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("cell", [{"kind": "lstm"}, {"kind": "gru", "layer_norm": True}])
+def test_a_penalty_on_gradients_is_not_lost(cell):
+    """As it was without a word, where no gradient came in that has a graph."""
+    network, (x, mask, _) = example(cell)
+    x.requires_grad_()
+    loss = network(x, mask).output.sum()
+    (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="path = 'plain'"):
+        (loss + grad.square().sum()).backward()
+    network.path = "plain"
+    (grad,) = torch.autograd.grad(network(x, mask).output.sum(), x, create_graph=True)
+    assert torch.autograd.grad(grad.square().sum(), network.cells[0].hidden_weight)[0].abs().max() > 0

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from unrolled.base.errors import UsageError
 from unrolled.layers.cells.checks import product_type
 from unrolled.layers.kernels import compiled, slabs
+from unrolled.layers.once import once_differentiable
 from unrolled.layers.surroundings import followed, without_autocast
 
 BLOCK = 1 << 17

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 from torch.nn import functional
 
 from unrolled.layers import Embedding
@@ -15,6 +15,7 @@ from unrolled.layers.kernels import steps
 from unrolled.layers.kernels.tiled import TiledWeight
 from unrolled.layers.likeliest import FEW, likeliest
 from unrolled.layers.loss import ROUND, linear_cross_entropy
+from unrolled.layers.once import once_differentiable
 from unrolled.layers.surroundings import traced
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
+from unrolled.layers.once import once_differentiable
 from unrolled.layers.surroundings import followed
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
+from unrolled.layers.once import once_differentiable
 from unrolled.layers.surroundings import autocast_on, traced, without_autocast
 
 BLOCK = 2**17

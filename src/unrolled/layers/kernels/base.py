@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.base import SILENCE, Noise, State
 from unrolled.layers.kernels import compiled
 from unrolled.layers.kernels.gradients import Factors, weight_gradient
 from unrolled.layers.kernels.order import Rows
 from unrolled.layers.kernels.tiled import TiledWeight
+from unrolled.layers.once import once_differentiable
 from unrolled.layers.surroundings import without_autocast
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Kernel(abc.ABC):
 
     def begin(self, weight: Tensor, bias: Tensor | None, extras: Extras = NO_EXTRAS) -> None:
         """Take the hidden weight [gates * hidden, output], what is added to the hidden product, and the extras."""
-        self.weight, self.bias, self.extras = weight, bias, extras
+        self.weight, self.bias, self.extras = in_rows(weight), bias, extras
         self.size, self.output_size = weight.shape[0] // (self.gates * self.directions), weight.shape[1]
         self.reduced = weight.dtype in (torch.bfloat16, torch.float16)
         self.work = torch.float32 if self.reduced else weight.dtype
@@ -134,8 +134,9 @@ class Kernel(abc.ABC):
         from unrolled.layers.kernels.compiled.threads import available, worthwhile
         from unrolled.layers.kernels.loops.base import Told, room_over
 
-        bias = None if self.bias is None else self.bias.to(self.work)
-        told, between = Told(self.weight, bias, self.extras, self.noise, state), self.between is not None
+        bias = None if self.bias is None else self.bias.to(self.work).contiguous()
+        extras = Extras(*(None if one is None else one.contiguous() for one in self.extras))
+        told, between = Told(self.weight, bias, extras, self.noise, state), self.between is not None
         threads = 1 if between else worthwhile(self.places * self.weight.numel())
         self.loops = loops = self.loops_of(told, threads, room_over(projected.unsqueeze(0)))
         asked = [(weight, loops.steps) for weight in loops.weights(0)]
@@ -227,6 +228,15 @@ def _do(jobs: list[Job], begin: int, end: int) -> None:
     from unrolled.layers.kernels.compiled.threads import together
 
     together([partial(job.do, begin, end) for job in jobs])
+
+
+def in_rows(weight: Tensor) -> Tensor:
+    """A matrix, or a copy where neither its rows nor its columns lie side by side and apart from each other."""
+    if type(weight) is TiledWeight or weight.is_contiguous():
+        return weight
+    below, beside = weight.stride()
+    rows, columns = beside == 1 and below >= weight.shape[1], below == 1 and beside >= weight.shape[0]
+    return weight if rows or columns else weight.contiguous()
 
 
 def watch(ctx: Any, *tensors: Tensor | None) -> None:

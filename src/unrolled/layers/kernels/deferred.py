@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels.base import NO_EXTRAS, Extras, Kernel, check_unchanged, run_backward, watch
 from unrolled.layers.kernels.gradients import Factors, weight_gradient
+from unrolled.layers.once import once_differentiable
 
 
 class Deferred:

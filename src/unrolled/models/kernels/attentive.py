@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 from torch.nn import functional
 
 from unrolled.layers import Attention, Cell, Memory, PlainDropout, State
@@ -17,6 +17,7 @@ from unrolled.layers.kernels.choose import kernel_for
 from unrolled.layers.kernels.gradients import weight_gradient
 from unrolled.layers.kernels.repeated import Repeated
 from unrolled.layers.loop import Loop
+from unrolled.layers.once import once_differentiable
 from unrolled.layers.surroundings import traced, without_autocast
 from unrolled.models.kernels.looking import Looking
 from unrolled.models.kernels.scores import HandScore, hand_score, learned

@@ -220,9 +220,25 @@ def _lay_rows(gradient: Any, out: Any) -> Any:
             for at in range(0, WORD * whole, HALF):
                 copy(from_ + at, into + at)
             for j in range(whole, gradient.shape[1]):
-                out[k, j] = gradient[k, j]
+                out[k, j] = bits(gradient[k, j])
 
     return pairs if gradient.dtype is types.uint16 else single
+
+
+def bits(x: Any) -> Any:
+    """Of a number in float32 its word, which may be given as one."""
+    raise TypeError(x)
+
+
+@overload(bits)
+def _bits(x: Any) -> Any:
+    def same(x: Any) -> Any:
+        return x
+
+    def of_number(x: Any) -> Any:
+        return np.float32(x).view(np.uint32)
+
+    return same if x is types.uint32 else of_number
 
 
 @loop_function

@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman
 from unrolled.layers.cells.base import Noise
 from unrolled.layers.kernels import compiled
-from unrolled.layers.kernels.base import NO_EXTRAS, Extras, check_unchanged, watch
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras, check_unchanged, in_rows, watch
 from unrolled.layers.kernels.compiled import threads
 from unrolled.layers.kernels.compiled.arrays import array, held_each
 from unrolled.layers.kernels.compiled.packing import clear_padding, gather, leave
@@ -28,6 +27,7 @@ from unrolled.layers.kernels.loops.gru import GRULoops
 from unrolled.layers.kernels.loops.lstm import LSTMLoops
 from unrolled.layers.kernels.order import Order, Rows
 from unrolled.layers.kernels.projecting import Projection
+from unrolled.layers.once import once_differentiable
 from unrolled.layers.surroundings import without_autocast
 
 
@@ -125,7 +125,7 @@ def _each(ctx: Any, works: list[Callable[[], None]]) -> None:
     inference = torch.is_inference_mode_enabled()
 
     def alone(work: Callable[[], None]) -> None:
-        with torch.no_grad(), torch.inference_mode(inference):  # which another thread does not know
+        with torch.inference_mode(inference), torch.no_grad():  # in this order: the first sets the second
             work()
 
     threads.together([partial(alone, work) for work in works])
@@ -148,7 +148,14 @@ def _go(ctx: Any, direction: int) -> None:
 def _held(tensors: Sequence[Any]) -> Held:
     split = len(Held._fields) - 1
     given, bias, outer, gain, weight, hidden, memory = tensors[:split]
-    return Held(given, bias, outer, gain, weight, hidden, memory, Extras(*tensors[split:]))
+    return Held(
+        given, bias.contiguous(), outer, _whole(gain), weight, hidden, memory, Extras(*map(_whole, tensors[split:]))
+    )
+
+
+def _whole(tensor: Tensor | None) -> Tensor | None:
+    """Numbers side by side."""
+    return None if tensor is None else tensor.contiguous()
 
 
 def _told(plan: Plan, helds: list[Held], output: Any) -> tuple[list[Told], list[Projection]]:
@@ -157,10 +164,12 @@ def _told(plan: Plan, helds: list[Held], output: Any) -> tuple[list[Told], list[
     widths = tuple(count * cell.hidden_size for count in cell.normed)
     for direction, (held, noise) in enumerate(zip(helds, plan.noises, strict=True)):
         bias, inner = _biases(held, plan)
-        projections.append(Projection(held.input_weight.to(plan.dtype), bias, held.input_gain, widths, plan.work))
+        projections.append(
+            Projection(in_rows(held.input_weight.to(plan.dtype)), bias, held.input_gain, widths, plan.work)
+        )
         outside = Outside(plan.places(plan.to_batch)[direction], cell.output_size * direction, output)
         state = None if held.hidden is None else (held.hidden,) if held.memory is None else (held.hidden, held.memory)
-        told.append(Told(held.hidden_weight.to(plan.inner), inner, held.extras, noise, state, outside))
+        told.append(Told(in_rows(held.hidden_weight.to(plan.inner)), inner, held.extras, noise, state, outside))
     return told, projections
 
 
@@ -185,8 +194,8 @@ def _loops(cell: Cell, rows: Rows, told: list[Told], shared: int) -> Loops:
 
 def _rows(x: Tensor, plan: Plan, directions: int) -> list[Tensor]:
     """Packed rows of ``x`` for each direction, in the type of products."""
-    x = x.detach().reshape(-1, x.shape[-1])
-    given = array((x.float() if x.dtype is torch.float16 else x).contiguous())
+    x = x.detach().reshape(-1, x.shape[-1]).contiguous()
+    given = array(x.float() if x.dtype is torch.float16 else x)
     places, same = plan.places(plan.in_batch)[:directions], not plan.in_batch and x.dtype is plan.dtype
     made = room(directions - same, plan.order.size, x.shape[1], plan.dtype)
     total = gather(given, places[int(same) :].reshape(-1), made.array.reshape(-1, x.shape[1]))
