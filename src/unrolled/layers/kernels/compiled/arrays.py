@@ -35,12 +35,10 @@ def some(tensor: Tensor | None) -> Any:
 def laid_out(weight: Tensor, *, in_tiles: bool) -> Tiles | Panels:
     """``weight`` [inner, width], or a turned view of one, float32 or bfloat16: in tiles, of bfloat16, or in panels."""
     if type(weight) is Tensor:
-        shape, at, (below, beside) = weight.shape, weight.data_ptr(), weight.stride()
+        shape, (at, apart, turned) = weight.shape, _lies(weight)
     else:
         with torch._C.DisableTorchFunctionSubclass():
-            shape, at, (below, beside) = weight.shape, weight.data_ptr(), weight.stride()
-    turned = beside != 1
-    apart = max(beside, shape[0]) if turned else max(below, shape[1])  # of one row alone torch may say less
+            shape, (at, apart, turned) = weight.shape, _lies(weight)
     return (
         tiles.laid_out(at, apart, shape, turned)
         if in_tiles
@@ -81,8 +79,14 @@ def held(weight: Tensor | None, products: int = 1, threads: int = 1) -> Weight |
         return _of_loops(weight.laid_out(), threads)
     if laying_out_pays(weight.shape, weight.dtype, products):
         return _of_loops(laid_out(weight, in_tiles=weight.dtype is torch.bfloat16), threads)
-    turned = weight.stride(1) != 1
-    return as_it_lies(weight.data_ptr(), max(weight.stride(int(turned)), weight.shape[int(not turned)]), turned)
+    return as_it_lies(*_lies(weight))
+
+
+def _lies(weight: Tensor) -> tuple[int, int, bool]:
+    """Where a weight [inner, width] begins, how far its rows are apart, or its columns, and whether it is turned."""
+    (inner, width), (below, beside) = weight.shape, weight.stride()
+    turned = beside != 1
+    return weight.data_ptr(), max(beside, inner) if turned else max(below, width), turned  # one row alone may say less
 
 
 def held_each(asked: Sequence[tuple[Tensor | None, int]], threads: int = 1) -> list[Weight | Tiles | None]:
@@ -95,10 +99,8 @@ def held_each(asked: Sequence[tuple[Tensor | None, int]], threads: int = 1) -> l
         if weight is None or kind is None:
             found.append(held(weight, products, threads))
             continue
-        (inner, width), (below, beside) = weight.shape, weight.stride()
-        turned = beside != 1
-        apart = max(beside, inner) if turned else max(below, width)  # of one row alone torch may say less
-        lying.append(Lying(weight.data_ptr(), apart, inner, width, turned, kind))
+        at, apart, turned = _lies(weight)
+        lying.append(Lying(at, apart, weight.shape[0], weight.shape[1], turned, kind))
         places.append(len(found))
         found.append(None)
     for place, laid in zip(places, lay_out(lying, threads) if lying else (), strict=True):

@@ -5,29 +5,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function, step_function
 from unrolled.layers.kernels.compiled.packing import scatter
 from unrolled.layers.kernels.compiled.products import multiply
 from unrolled.layers.kernels.compiled.projection import normalise_groups_back, sum_rows
-from unrolled.layers.kernels.compiled.rows import copy, times
+from unrolled.layers.kernels.compiled.rows import copy, either, times
 from unrolled.layers.kernels.compiled.sums import sum_arrays
 
 
 class Made(NamedTuple):
-    """What a loop left, packed; ``grad`` is of what is in the loop, in blocks of columns for the gates.
-
-    With ``parted`` (True or None) the last block is for the input's product alone, the one before for the hidden one.
-    """
+    """What a loop left, packed; ``grad`` is of what is in the loop, in blocks of columns for the gates."""
 
     rows: Any  # what came in
     grad: Any
     product: Any  # the hidden product's gradient: that, or where it is normalised another
     output: Any  # h in the type of products
     past: Any  # what the last gate's product is of, where that is not h; or None
-    parted: Any
+    total: Any  # to be filled with the gradient of the input's product, where that is not ``grad``; or None
 
 
 class Heard(NamedTuple):
@@ -45,7 +40,8 @@ class Projected(NamedTuple):
     weight: Any  # laid out for the gradient of the input
     norm: Any  # the product's normalisation, over ``widths`` columns each; or None
     widths: Any
-    gain: Any  # gets the gradient of that; or None
+    own: Any  # to be filled with the gradient of what is normalised; or None
+    gain: Any  # to be filled with that of the gain; or None
 
 
 class Wanted(NamedTuple):
@@ -68,7 +64,11 @@ def derive(made: Any, heard: Any, projected: Any, wanted: Any, room: Any) -> Non
     sum_rows(made.grad, wanted.bias)
     if wanted.of_hidden:
         _of_hidden(made.product, made.output, made.past, heard, heard.seen, wanted.hidden, room)
-    total = _unnormalised(_of_total(made.grad, made.parted), projected.norm, projected.widths, projected.gain)
+    _join(made.grad, made.total)
+    total = either(made.grad, made.total)
+    room_of_a_row = np.empty(total.shape[1], wanted.bias.dtype)
+    _unnormalise(total, projected.norm, projected.widths, projected.gain, room_of_a_row)
+    total = either(total, projected.own)
     if wanted.of_input:
         sum_arrays(total, made.rows, wanted.input, False, room)
     if wanted.of_x:
@@ -107,40 +107,20 @@ def _drop(given: Any, seen: Any, each: Any, skip: int) -> None:
             times(given[row], seen[each[skip + row]], given[row])
 
 
-def _of_total(grad: Any, parted: Any) -> Any:
-    """Of all columns of ``grad`` those of the input's product."""
-    raise TypeError(grad)
-
-
-@overload(_of_total)
-def _of_total_by(grad: Any, parted: Any) -> Any:
-    def same(grad: Any, parted: Any) -> Any:
-        return grad
-
-    def joined(grad: Any, parted: Any) -> Any:
-        n = grad.shape[1] // 4
-        total = np.empty((len(grad), 3 * n), grad.dtype)
-        for row in range(len(grad)):
+@row_function
+def _join(grad: Any, total: Any) -> None:
+    """Of [dz, dr, dp, dn] those of the input's product, [dz, dr, dn]: where the last two differ."""
+    if total is not None:
+        n = total.shape[1] // 3
+        for row in range(len(total)):
             copy(grad[row, : 2 * n], total[row, : 2 * n])
             copy(grad[row, 3 * n :], total[row, 2 * n :])
-        return total
-
-    return same if parted is types.none else joined
 
 
-def _unnormalised(grad: Any, norm: Any, widths: Any, gain: Any) -> Any:
-    """The gradient of the input's product before it was normalised, from that of what came of it."""
-    raise TypeError(grad)
-
-
-@overload(_unnormalised)
-def _unnormalised_by(grad: Any, norm: Any, widths: Any, gain: Any) -> Any:
-    def same(grad: Any, norm: Any, widths: Any, gain: Any) -> Any:
-        return grad
-
-    def other(grad: Any, norm: Any, widths: Any, gain: Any) -> Any:
-        gain[:] = 0
-        normalise_groups_back(grad, norm, widths, gain, np.empty(grad.shape[1], norm.given.dtype))
-        return norm.grad
-
-    return same if norm is types.none else other
+@row_function
+def _unnormalise(total: Any, norm: Any, widths: Any, gain: Any, room: Any) -> None:
+    """The gradients of what was normalised, into ``norm.grad``, and of its gain, from that of what came of it."""
+    if norm is not None:
+        for j in range(len(gain)):
+            gain[j] = 0
+        normalise_groups_back(total, norm, widths, gain, room)

@@ -6,7 +6,7 @@ from typing import Any
 
 from unrolled.layers.kernels.compiled.functions import loop_function, row_function
 from unrolled.layers.kernels.compiled.hearing import hear, hear_back
-from unrolled.layers.kernels.compiled.rows import arrive, deliver, for_products, hand_on, last_seen
+from unrolled.layers.kernels.compiled.rows import arrive, deliver, either, hand_on, last_seen
 from unrolled.layers.kernels.compiled.scalars import ONE, F, put, tanh
 
 
@@ -19,7 +19,7 @@ def forward(
     for step in range(begin, end):
         start, stop = steps.starts[step], steps.starts[step] + steps.counts[step]
         if step or not steps.fresh:
-            seen = last_seen(for_products(total, output), step, steps, first)
+            seen = last_seen(either(total, output), step, steps, first)
             hear(seen, weight, total[start:stop], 0, n, None, None, start)
         for row in range(start, stop):
             squash(total[row], rectified)

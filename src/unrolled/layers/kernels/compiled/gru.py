@@ -11,7 +11,7 @@ from unrolled.layers.kernels.compiled.hearing import hear, hear_back
 from unrolled.layers.kernels.compiled.rows import (
     arrive,
     deliver,
-    for_products,
+    either,
     hand_on,
     last_seen,
     rejoin,
@@ -59,7 +59,7 @@ def before(
         old = last_seen(packed.hidden, step, steps, first)
         told = step or not steps.fresh
         if told:
-            heard = last_seen(for_products(packed.hidden, packed.output), step, steps, operand)
+            heard = last_seen(either(packed.hidden, packed.output), step, steps, operand)
             hear(heard, weights.ask, total, 0, 2 * n, options.seen, options.ask_norm, start)
         for row in range(stop - start):
             reset(total[row], old[row], past[row])
@@ -160,7 +160,7 @@ def after(
         total, past, new = packed.total[start:stop], packed.past[start:stop], packed.hidden[start:stop]
         old = last_seen(packed.hidden, step, steps, first)
         if step or not steps.fresh:
-            heard = last_seen(for_products(packed.hidden, packed.output), step, steps, operand)
+            heard = last_seen(either(packed.hidden, packed.output), step, steps, operand)
             hear(heard, weights.ask, total, 0, 2 * n, options.seen, options.ask_norm, start)
             hear(heard, weights.recall, past, 0, n, options.seen, options.recall_norm, start)
         for row in range(stop - start):

@@ -147,20 +147,20 @@ def _arrive(grad: Any, given: Any) -> None:
         grad[j] += take(given, j)
 
 
-def for_products(h: Any, output: Any) -> Any:
-    """The packed state in the type of products: ``output``, or ``h`` itself where that is None."""
-    raise TypeError(h)
+def either(first: Any, other: Any) -> Any:
+    """``other``, or ``first`` where that is None: as h is in the type of products, where it has another."""
+    raise TypeError(first)
 
 
-@overload(for_products)
-def _for_products(h: Any, output: Any) -> Any:
-    def same(h: Any, output: Any) -> Any:
-        return h
+@overload(either)
+def _either(first: Any, other: Any) -> Any:
+    def the_first(first: Any, other: Any) -> Any:
+        return first
 
-    def other(h: Any, output: Any) -> Any:
-        return output
+    def the_other(first: Any, other: Any) -> Any:
+        return other
 
-    return same if output is types.none else other
+    return the_first if other is types.none else the_other
 
 
 @row_function

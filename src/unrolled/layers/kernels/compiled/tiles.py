@@ -71,9 +71,8 @@ def laid_out(weight: int, apart: int, shape: Sequence[int], turned: bool) -> Til
         raise RuntimeError("tiles were asked for on a machine without them: ask tiles_worthwhile first")
     inner, width = shape
     columns, deep = width // SIDE, (inner + DEEP - 1) // DEEP
-    room = torch.empty(
-        columns, deep * SIDE, SIDE, dtype=torch.int32, device="cpu"
-    )  # torch's memory begins where a vector may
+    # torch's memory begins where a vector may
+    room = torch.empty(columns, deep * SIDE, SIDE, dtype=torch.int32, device="cpu")
     _laying()(weight, apart, inner, width, turned, room.data_ptr())
     numbers = room.numpy().view(np.uint32)
     if found():

@@ -72,9 +72,8 @@ def laid_out(weight: int, apart: int, shape: Sequence[int], turned: bool, kind: 
     Its rows are ``apart`` numbers apart, or with ``turned`` its columns.
     """
     inner, width = shape
-    numbers = torch.empty(
-        width // SIDE, inner, SIDE, dtype=kind, device="cpu"
-    )  # torch's memory begins where a vector may
+    # torch's memory begins where a vector may
+    numbers = torch.empty(width // SIDE, inner, SIDE, dtype=kind, device="cpu")
     single = kind is torch.float32
     _laying(single)(weight, apart, inner, width, turned, numbers.data_ptr())
     panels = (numbers if single else numbers.view(torch.uint16)).numpy()

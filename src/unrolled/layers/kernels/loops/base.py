@@ -13,7 +13,7 @@ from torch import Tensor
 from unrolled.layers.cells.base import Noise
 from unrolled.layers.cells.checks import State
 from unrolled.layers.kernels import compiled
-from unrolled.layers.kernels.base import NO_EXTRAS, Extras
+from unrolled.layers.kernels.base import NO_EXTRAS, Extras, turned
 from unrolled.layers.kernels.compiled.arrays import array
 from unrolled.layers.kernels.compiled.derive import Heard, Made
 from unrolled.layers.kernels.compiled.norms import Normed
@@ -21,7 +21,6 @@ from unrolled.layers.kernels.compiled.rows import Outside
 from unrolled.layers.kernels.compiled.shares import Share, shares
 from unrolled.layers.kernels.gradients import Factors
 from unrolled.layers.kernels.order import Rows
-from unrolled.layers.kernels.tiled import TiledWeight
 
 
 class Job(NamedTuple):
@@ -86,6 +85,9 @@ class Loops(abc.ABC):
     output: Room
     """What each step makes, in the type of products."""
 
+    of_product: Room
+    """The gradient of the hidden product, where that is normalised."""
+
     grad: Room
     """After `begin_back`: the gradient, in the type of products, of what is in the loop; see `of_total`."""
 
@@ -98,6 +100,7 @@ class Loops(abc.ABC):
         self.inner, self.work = weight.dtype, torch.promote_types(weight.dtype, torch.float32)
         self.reduced, self.fresh = self.inner is not self.work, told[0].state is None
         self.shares: list[Share] = shares(rows, threads, compiled.side_of_tiles(weight) if threads > 1 else 1)
+        self.norms: list[Norms] = []
         self.total = self.room(self.gates * self.size, self.work) if total is None else total
 
     def room(self, width: int, dtype: torch.dtype) -> Room:
@@ -120,7 +123,9 @@ class Loops(abc.ABC):
         """After `forward`: a tensor of the state, packed."""
 
     def begin_back(self) -> None:
-        """Before `backward` of any direction."""
+        """Before `backward` of any direction: nothing has been added up."""
+        for norm in self.norms:
+            norm.sums[:] = 0
         self.grad = self.room(self.columns * self.size, self.inner)
 
     @abc.abstractmethod
@@ -145,7 +150,7 @@ class Loops(abc.ABC):
 
     def product(self) -> Room:
         """After `backward`: the gradient of the hidden product, in the first columns."""
-        return self.grad
+        return self.of_product if self.norms else self.grad
 
     def left(self, direction: int, rows: Tensor) -> Made:
         """After `backward`: what the gradients of weights are made of; ``rows`` came in."""
@@ -162,11 +167,9 @@ class Loops(abc.ABC):
         return [Job(loop, len(share.counts), told(share)) for share in self.shares]
 
     def turned(self, weight: Tensor) -> Tensor:
-        """The weight for h·Wᵀ; float32 products are a fifth faster from a turned copy, which some steps pay for."""
-        turned = weight.t()
-        if isinstance(weight, TiledWeight) or self.steps <= 4 or (self.reduced and weight.numel() >= 1 << 19):
-            return turned
-        return turned if compiled.laying_out_pays(turned.shape, weight.dtype, self.steps) else turned.contiguous()
+        """The weight for h·Wᵀ."""
+        laid = compiled.laying_out_pays(weight.t().shape, weight.dtype, self.steps)
+        return weight.t() if laid else turned(weight, self.steps)
 
     def first(self, direction: int, number: int) -> Any:
         """A tensor of the state before the first step, in the type of sums."""
@@ -225,10 +228,6 @@ class Norms:
         own = self.given[direction], self.mean[direction], self.spread[direction], grad.array[direction]
         of_gain, of_shift = self.sums[direction, share.number]
         return Normed(self.gains[direction], self.shifts[direction], *own, at, of_gain, of_shift)
-
-    def clear(self, direction: int) -> None:
-        """Before a way back: nothing has been added up."""
-        self.sums[direction] = 0
 
     def gradients(self, direction: int) -> tuple[Tensor, Tensor]:
         """Of gain and shift."""

@@ -65,11 +65,11 @@ def _at_once(
     (width, size), columns = projection.weight.shape, loops.grad.tensor.shape[2]
     sizes = columns, width * size if wanted[0] else 0, width * loops.output_size if wanted[1] else 0
     bias, weight, hidden = (loops.empty(count) for count in sizes)
-    gain = norm = None
+    gain = norm = own = None
     if projection.gain is not None:
         gain, own = torch.empty_like(projection.gain), projection.weight.new_empty(loops.places, width)
         norm = projection.norm(own)
-    projected = Projected(behind, norm, projection.widths, some(gain))
+    projected = Projected(behind, norm, projection.widths, some(own), some(gain))
     x = bias.new_empty(0, size) if source.gradient is None else source.gradient
     made = array(bias), array(weight).reshape(-1, size), array(hidden).reshape(-1, loops.output_size), array(x)
     told = Wanted(*made, source.places, source.keep, wanted[0], wanted[1], source.gradient is not None)

@@ -14,7 +14,7 @@ from unrolled.layers.kernels.compiled.arrays import array
 from unrolled.layers.kernels.compiled.derive import Made
 from unrolled.layers.kernels.compiled.shares import Share
 from unrolled.layers.kernels.gradients import Factors
-from unrolled.layers.kernels.loops.base import Job, Loops, Norms, Room, Told
+from unrolled.layers.kernels.loops.base import Job, Loops, Norms, Room, Told, room
 from unrolled.layers.kernels.order import Rows
 
 
@@ -34,7 +34,6 @@ class GRULoops(Loops):
         self.hidden = self.room(n, self.work)
         self.output = self.room(n, self.inner) if self.reduced else self.hidden
         self.past = self.room(n, self.work if after else self.inner)
-        self.norms: list[Norms] = []
         if told[0].extras.hidden_gain is not None:
             gains = [cast(Tensor, one.extras.hidden_gain) for one in told]
             self.of_product = self.room(3 * n, self.inner)
@@ -71,8 +70,6 @@ class GRULoops(Loops):
 
     def backward(self, direction: int, weights: Sequence[Any], wanted: Any, ends: Sequence[Any]) -> list[Job]:
         told, laid = self.told[direction], loops.Weights(*weights)
-        for norm in self.norms:
-            norm.clear(direction)
         packed, first, grad = self._packed(direction), self.firsts[direction], self.grad.array[direction]
 
         def tell(share: Share) -> tuple[Any, ...]:
@@ -95,12 +92,11 @@ class GRULoops(Loops):
             recall = self.norms[1].told(direction, share, self.of_product, 2 * self.size)
         return loops.Options(share.of(self.seen(direction)), ask, recall, self.kept(direction, 0))
 
-    def product(self) -> Room:
-        return self.of_product if self.norms else self.grad
-
     def left(self, direction: int, rows: Tensor) -> Made:
         made = super().left(direction, rows)
-        return made._replace(parted=True) if self.after else made._replace(past=self.past.array[direction])
+        if not self.after:
+            return made._replace(past=self.past.array[direction])
+        return made._replace(total=room(1, self.places, 3 * self.size, self.inner).array[0])
 
     def factors(self, direction: int) -> Factors:
         n, given = self.size, self.dropped(direction, self.shifted(self.output, direction))

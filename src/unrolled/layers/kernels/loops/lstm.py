@@ -35,7 +35,6 @@ class LSTMLoops(Loops):
         self.read = self.output if extras.projection is None else self.room(n, self.inner)
         looks = 0 if extras.peephole is None else len(extras.peephole)
         self.diagonal, self.full = looks == self.gates - 1, looks > self.gates - 1
-        self.norms: list[Norms] = []
         if extras.hidden_gain is not None:
             gains, of_memory, shifts = (
                 [cast(Tensor, getattr(one.extras, name)) for one in told]
@@ -76,8 +75,6 @@ class LSTMLoops(Loops):
     def backward(self, direction: int, weights: Sequence[Any], wanted: Any, ends: Sequence[Any]) -> list[Job]:
         told, laid = self.told[direction], loops.Weights(*weights)
         projected = None if told.extras.projection is None else self.of_output.array[direction]
-        for norm in self.norms:
-            norm.clear(direction)
         packed, memory, grad = self._packed(direction), self.memories[direction], self.grad.array[direction]
 
         def tell(share: Share) -> tuple[Any, ...]:
@@ -109,9 +106,6 @@ class LSTMLoops(Loops):
             diagonal = cast(Tensor, self.told[direction].extras.peephole).detach().numpy()
         kept = self.kept(direction, 0), self.kept(direction, 1)
         return loops.Options(self.coupled, diagonal, share.of(self.seen(direction)), norm, memory_norm, *kept)
-
-    def product(self) -> Room:
-        return self.of_product if self.norms else self.grad
 
     def factors(self, direction: int) -> Factors:
         grad, given = self.product().tensor[direction], self.shifted(self.output, direction)

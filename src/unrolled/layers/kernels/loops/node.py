@@ -252,18 +252,13 @@ def _go_back(ctx: Any, direction: int, source: Source, output: Any, ends: list[T
 
     Those of the input's product come last: they may overwrite what the others are made of.
     """
-    loops, projection, needs = (
-        ctx.loops,
-        ctx.projections[direction],
-        ctx.needs_input_grad[2 + direction * EACH :][:EACH],
-    )
+    loops, projection = ctx.loops, ctx.projections[direction]
+    needs = ctx.needs_input_grad[2 + direction * EACH :][:EACH]
     at_once = _alone(ctx) and possible(loops, projection)
     asked = [(weight, loops.steps) for weight in loops.weights_back(direction)]
     *laid, behind = held_each([*asked, (projection.weight if at_once else None, compiled.PRODUCTS)])
     threads.together(loops.backward(direction, laid, output, list(map(array, ends))))
-    extras = (
-        loops.extra_gradients(direction) if any(needs[7:]) else NO_EXTRAS
-    )  # first: what it is of may be overwritten
+    extras = loops.extra_gradients(direction) if any(needs[7:]) else NO_EXTRAS
     own = gradients(loops, direction, projection, source, (needs[0], needs[4]), behind)
     bias, outer = own.bias, None
     if loops.columns > loops.gates:
